@@ -122,7 +122,7 @@ attend(float query, float first, float second, int seen)
 	TnpAttention a = {1, HEAD, 1, 1, q, &scale, NULL, NULL, &context, &own, NULL, out, 1};
 
 	test_must(tnp_cache_make(&tnp_default_env,
-							 &(TnpCacheShape) {1, 1, HEAD, HEAD, table->number, 0, 1},
+							 &(TnpCacheShape) {1, 1, HEAD, HEAD, table->number, .planes = 1},
 							 TNP_BLOCK, 2, &cache, &error), &error);
 	if (posix_memalign((void **) &scratch, 64,
 					   table->attend_floats(1, HEAD, 1, 1) * sizeof(float) + 1) != 0)
@@ -169,7 +169,7 @@ test_cache(void)
 				v[HEAD] = {1};
 
 	test_must(tnp_cache_make(&tnp_default_env,
-							 &(TnpCacheShape) {1, 1, HEAD, HEAD, table->number, 0, 1},
+							 &(TnpCacheShape) {1, 1, HEAD, HEAD, table->number, .planes = 1},
 							 TNP_BLOCK, 1, &cache, &error), &error);
 	ok(tnp_cache_put(table, &cache, 0, 0, k, v), "%s: what fits is stored", table->name);
 	k[7] = 65504;

@@ -23,7 +23,7 @@ static TnpStatus
 make(TnpKvCache *cache, int64_t slots, TnpError *error)
 {
 	env.polls = 0;
-	return tnp_cache_make(&env.env, &(TnpCacheShape) {LAYERS, 1, WIDTH, WIDTH, NUMBER, 0, 1},
+	return tnp_cache_make(&env.env, &(TnpCacheShape) {LAYERS, 1, WIDTH, WIDTH, NUMBER, .planes = 1},
 						  TNP_BLOCK,
 						  slots, cache, error);
 }

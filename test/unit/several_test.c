@@ -7,6 +7,8 @@
 #include <stdlib.h>
 
 #include "cpu/cpu.h"
+#include "engine/file/model.h"
+#include "engine/network/kv_cache.h"
 #include "models.h"
 #include "tap.h"
 
@@ -126,6 +128,8 @@ test_several(const TnpModel *model, int targets, int n)
 				draws = true;
 	double		sum = 0,
 				y[CONTEXT + QUERIES];
+	TnpCacheShape shape;
+	size_t		keys;
 	TestRows	rows;
 	Answers		all;
 	TnpError	error = {0};
@@ -166,10 +170,11 @@ test_several(const TnpModel *model, int targets, int n)
 	/* bars without tails have densities of 0 */
 	ok(all.score == sum || fabs(all.score - sum) <= 1e-9 * fmax(1, fabs(sum)),
 	   "%s, %s: the log density is the sum over targets", file->name, kernels->name);
-	/* keys and values are as wide */
+	model->config.family->cache_shape(model, &shape);
+	keys = (size_t) shape.layers * shape.heads * shape.key_width * shape.number;
 	holds(tnp_model_info(several)->encoding_bytes_per_row
-		  == info.encoding_bytes_per_row / 2 * (1 + targets),
-		  "a row takes its keys once and values of each target");
+		  == keys + targets * (info.encoding_bytes_per_row - keys),
+		  "a row takes its keys once, values and sums of each target");
 	forget(&all);
 	tnp_model_close(several);
 	test_rows_free(&rows);

@@ -197,7 +197,7 @@ buffered_cache_shape(const TnpModel *model, TnpCacheShape *shape)
 	const TnpConfig *c = &model->config;
 
 	*shape = (TnpCacheShape) {2 * c->layers, c->heads, buffered_head_width(c),
-							  buffered_head_width(c), model->kernels->number, 0, 1};
+							  buffered_head_width(c), model->kernels->number, .planes = 1};
 }
 
 static size_t

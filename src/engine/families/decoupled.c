@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "engine/families/families.h"
+#include "engine/families/products_marks.h"
 
 typedef struct DecoupledLayer
 {
@@ -182,11 +183,13 @@ decoupled_cache_shape(const TnpModel *model, TnpCacheShape *shape)
 {
 	const TnpConfig *c = &model->config;
 	int			width = decoupled_head_width_of(c);
-	bool		kernels = tnp_decoupled_config(c)->kind != TNP_DECOUPLED_LINEAR;
+	bool		linear = tnp_decoupled_config(c)->kind == TNP_DECOUPLED_LINEAR;
 
 	*shape = (TnpCacheShape) {c->layers, c->heads, width, width,
-							  kernels ? model->kernels->number : sizeof(float), 0,
-							  tnp_target_planes(c)};
+							  linear ? sizeof(float) : model->kernels->number,
+							  .planes = tnp_target_planes(c)};
+	if (linear)
+		tnp_products_shape_marks(shape);
 }
 
 static size_t
@@ -195,7 +198,7 @@ decoupled_row_bytes(const TnpModel *model)
 	TnpCacheShape s;
 
 	decoupled_cache_shape(model, &s);
-	return (size_t) s.layers * (s.heads * s.key_width + tnp_value_numbers(&s)) * s.number;
+	return tnp_products_slot_bytes(&s);
 }
 
 static bool
@@ -209,7 +212,11 @@ decoupled_cost(const TnpModel *model, double rows, double keys)
 {
 	const TnpConfig *c = &model->config;
 	double		d = c->width;
+	TnpCacheShape s;
 
+	decoupled_cache_shape(model, &s);
+	if (s.mark_slots > 0 && keys > s.mark_slots)
+		keys = s.mark_slots + d / c->heads;
 	/* keys, queries and weights are those of one target */
 	return tnp_stack_cost(model, c->layers, rows, keys)
 		+ (tnp_target_planes(c) - 1) * rows * c->layers * (2 * d * d + 2 * d * c->feedforward
@@ -393,74 +400,39 @@ decoupled_query(const TnpModel *model, const void *layer, int n, const float *h,
 	attention->planes = planes;
 }
 
-/*
- * Weights f(tau q) . f(k) of one head and slot, added to sum and weighted values [some, width] of
- * `some` planes from `plane` on.
- */
-static void
-decoupled_add_slot(const TnpAttention *a, const TnpKeys *keys, int block, int64_t slot, int head,
-				   const float *q, int plane, int some, double *sum, double *values)
+static double
+decoupled_divide(int64_t seen, double weights)
 {
-	int			width = a->head_width,
-				d = a->heads * width,
-				planes = tnp_attention_planes(a);
-	const float *k = (const float *) keys->k + tnp_key_at(slot, block, d, head, width, 0);
-	double		weight = 0;
-
-	for (int f = 0; f < width; f++)
-		weight += (double) q[f] * k[(size_t) f * TNP_PANEL];
-	*sum += weight;
-	for (int p = 0; p < some; p++, values += width)
-	{
-		const float *v = (const float *) keys->v
-			+ tnp_value_at(slot, block, planes * d, head * planes + plane + p, width);
-
-		for (int f = 0; f < width; f++)
-			values[f] += weight * v[f];
-	}
+	(void) seen;
+	return weights > 0 ? weights : weights == 0 ? 1 : NAN;
 }
 
-/* Token i and one head: `some` planes from `plane` on, as many as there is room for. */
-static void
-decoupled_attend_head(const TnpView *view, const TnpAttention *a, int i, int head, int plane,
-					  int some)
+static TnpProducts
+decoupled_products(const TnpConfig *c)
 {
-	int			width = a->head_width;
-	const float *q = a->q + ((size_t) i * a->heads + head) * width;
-	TnpKeys		shared = {view->k, view->v, view->context[i]};
-	double		values[TNP_MAX_WIDTH],
-				sum = 0;
+	int			width = decoupled_head_width_of(c);
 
-	memset(values, 0, (size_t) some * width * sizeof(double));
-	for (int64_t s = 0; s < shared.n; s++)
-		decoupled_add_slot(a, &shared, TNP_BLOCK, s, head, q, plane, some, &sum, values);
-	for (int64_t s = 0; s < view->own[i].n; s++)
-		decoupled_add_slot(a, &view->own[i], TNP_PANEL, s, head, q, plane, some, &sum, values);
-	for (int p = 0; p < some; p++)
-	{
-		float	   *out = a->out + (((size_t) i * tnp_attention_planes(a) + plane + p) * a->heads
-									+ head) * width;
-
-		for (int f = 0; f < width; f++)
-			out[f] = sum > 0 ? (float) (values[p * width + f] / sum) : sum == 0 ? 0 : NAN;
-	}
+	return (TnpProducts) {c->heads, tnp_target_planes(c), width, width, 0, 0, decoupled_divide};
 }
 
-/* Linear attention: sums over shared keys, then own ones, in double precision. */
+/* Linear attention: weights f(tau q) . f(k), in double precision. */
 static void
 decoupled_attend_linear(const TnpWalk *walk, const TnpToken *tokens, int n, const float *h,
 						const TnpView *view, const TnpAttention *a)
 {
-	int			planes = tnp_attention_planes(a),
-				most = TNP_MAX_WIDTH / a->head_width;
+	TnpProducts p = decoupled_products(&walk->model->config);
 
-	(void) walk;
 	(void) tokens;
 	(void) h;
-	for (int i = 0; i < n; i++)
-		for (int j = 0; j < a->heads; j++)
-			for (int p = 0; p < planes; p += most)
-				decoupled_attend_head(view, a, i, j, p, planes - p < most ? planes - p : most);
+	tnp_products_attend(walk, &p, n, view, a);
+}
+
+static TnpStatus
+decoupled_stored(TnpWalk *walk, int64_t end, TnpError *error)
+{
+	TnpProducts p = decoupled_products(&walk->model->config);
+
+	return tnp_products_mark(walk, &p, end, error);
 }
 
 static void
@@ -507,6 +479,7 @@ decoupled_walk(TnpWalk *w, int64_t n, int64_t n_store, TnpError *error)
 	const DecoupledLayer *layers = w->model->own;
 
 	w->ops = tnp_decoupled_config(c)->kind == TNP_DECOUPLED_LINEAR ? &linear : &softmax;
+	w->stored = tnp_decoupled_config(c)->kind == TNP_DECOUPLED_LINEAR ? decoupled_stored : NULL;
 	return tnp_stack_walk(w, layers, sizeof(*layers), n, n_store, error);
 }
 

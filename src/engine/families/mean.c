@@ -71,7 +71,7 @@ mean_block_sizes(const TnpModel *model, TnpBlockSizes *sizes)
 static void
 mean_cache_shape(const TnpModel *model, TnpCacheShape *shape)
 {
-	*shape = (TnpCacheShape) {1, 1, 1 + model->config.width, 0, 2 * sizeof(int64_t), 0, 1};
+	*shape = (TnpCacheShape) {1, 1, 1 + model->config.width, 0, 2 * sizeof(int64_t), .planes = 1};
 }
 
 /* Two marks have more than MEAN_ROWS rows between them (mean_take_over). */

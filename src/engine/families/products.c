@@ -8,6 +8,7 @@
  * layer's values, whatever the number of rows, and one more row is encoded by reading all of them
  * again. Rows after these, and all rows of a context that is causal, are slots with features and
  * values, which a query meets one by one after the sums: a snapshot may see the first of them only.
+ * Where they may be many, marks among them continue the sums (products_marks.h).
  *
  * Sums are in double precision and in the order of the rows, so that they do not depend on threads.
  *
@@ -20,6 +21,7 @@
 #include <string.h>
 
 #include "engine/families/stack.h"
+#include "engine/families/products_marks.h"
 #include "engine/families/products_random.h"
 #include "engine/families/products_sums.h"
 #include "engine/features/scale.h"
@@ -27,7 +29,6 @@
 
 #define CHUNK_ROWS 128			/* rows whose features and values are in a cache at a time */
 #define SHARE TNP_PRODUCTS_TOGETHER	/* features whose sums one item makes */
-#define READ (2 * (TNP_MAX_WIDTH + 1))	/* numbers that queries read together at most */
 #define MOST_FEATURES 16384		/* of all heads together */
 #define SMALLEST_SUM 1e-6		/* of weights, by which random features divide */
 
@@ -77,6 +78,31 @@ products_base(const TnpConfig *c)
 		: 0;
 }
 
+static double
+products_divide_by_rows(int64_t seen, double weights)
+{
+	(void) weights;
+	return (double) (seen > 0 ? seen : 1);
+}
+
+static double
+products_divide_by_weights(int64_t seen, double weights)
+{
+	(void) seen;
+	return weights < SMALLEST_SUM ? SMALLEST_SUM : weights;
+}
+
+/* What heads read of a context with such a prefix. */
+static TnpProducts
+products_of(const TnpConfig *c, int64_t prefix)
+{
+	int64_t		base = products_base(c);
+
+	return (TnpProducts) {c->heads, 1, products_features_of(c), products_value_width_of(c), base,
+		base > 0 ? prefix : 0,
+		products_deep(c) ? products_divide_by_rows : products_divide_by_weights};
+}
+
 /* Features of a row's place: those of its scaled columns that a deep kernel reads. */
 static int
 products_place_width(const TnpModel *model)
@@ -106,7 +132,10 @@ products_cache_shape(const TnpModel *model, TnpCacheShape *shape)
 	const TnpConfig *c = &model->config;
 
 	*shape = (TnpCacheShape) {c->layers, c->heads, products_features_of(c),
-							  products_value_width_of(c), sizeof(float), 0, 1};
+							  products_value_width_of(c), sizeof(float), .planes = 1};
+	/* without a bound of the buffer rows behind the prefix are kept */
+	if (c->context != TNP_FULL || c->buffer == 0)
+		tnp_products_shape_marks(shape);
 }
 
 static int64_t
@@ -127,9 +156,7 @@ products_row_bytes(const TnpModel *model)
 	TnpCacheShape s;
 
 	products_cache_shape(model, &s);
-	/* without a bound of the buffer rows behind the prefix are kept */
-	return model->config.context == TNP_FULL && model->config.buffer > 0 ? 0
-		: (size_t) s.layers * s.heads * (s.key_width + s.value_width) * s.number;
+	return s.mark_slots == 0 ? 0 : tnp_products_slot_bytes(&s);
 }
 
 /* Multiplications of `rows` rows that read the sums, and `keys` rows one by one. */
@@ -137,12 +164,14 @@ static double
 products_cost(const TnpModel *model, double rows, double keys)
 {
 	const TnpConfig *c = &model->config;
-	double		features = (double) c->heads * products_features_of(c),
-				slots = keys - products_base(c);
+	double		features = (double) c->heads * products_features_of(c);
+	TnpCacheShape s;
 
+	products_cache_shape(model, &s);
 	return tnp_stack_cost(model, c->layers, rows, 0)
-		+ rows * c->layers * features
-		* (tnp_packed_query_width(c) + products_value_width_of(c) + (slots > 0 ? 2 * slots : 0));
+		+ rows * c->layers
+		* (features * (tnp_packed_query_width(c) + products_value_width_of(c))
+		   + tnp_products_slots_cost(&s, keys - products_base(c)));
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */
@@ -342,90 +371,23 @@ products_query(const TnpModel *model, const void *layer, int n, const float *h,
 								 work->att, 1};
 }
 
-/* The sizes of what one head reads. */
-typedef struct Products
-{
-	int			features,
-				width,			/* of a value */
-				heads;
-} Products;
-
-/* Slots [first, end) of a cache layer, to values [width], weighted, and the sum of weights. */
-static void
-products_read_slots(const Products *p, int head, const float *q, const TnpKeys *keys, int block,
-					int64_t first, int64_t end, double *values)
-{
-	for (int64_t s = first; s < end; s++)
-	{
-		const float *k = (const float *) keys->k
-			+ tnp_key_at(s, block, p->heads * p->features, head, p->features, 0),
-				   *v = (const float *) keys->v
-			+ tnp_value_at(s, block, p->heads * p->width, head, p->width);
-		double		weight = 0;
-
-		for (int f = 0; f < p->features; f++)
-			weight += (double) q[f] * k[(size_t) f * TNP_PANEL];
-		for (int i = 0; i < p->width; i++)
-			values[i] += weight * v[i];
-		values[p->width] += weight;
-	}
-}
-
-/* One head of query i, whose sums have been read to values [width + 1]. */
-static void
-products_read_query(const Products *p, int head, const TnpConfig *c, const TnpView *view,
-					const TnpAttention *a, int64_t in_sums, int i, double *values)
-{
-	int64_t		base = products_base(c),
-				seen = in_sums + view->context[i] - base + view->own[i].n;
-	TnpKeys		shared = {view->k, view->v, view->context[i]};
-	const float *q = a->q + ((size_t) i * p->heads + head) * p->features;
-	float	   *out = a->out + ((size_t) i * p->heads + head) * p->width;
-	double		divisor;
-
-	products_read_slots(p, head, q, &shared, TNP_BLOCK, base, shared.n, values);
-	products_read_slots(p, head, q, &view->own[i], TNP_PANEL, 0, view->own[i].n, values);
-	divisor = products_deep(c) ? (double) (seen > 0 ? seen : 1)
-		: values[p->width] < SMALLEST_SUM ? SMALLEST_SUM : values[p->width];
-	for (int f = 0; f < p->width; f++)
-		out[f] = (float) (values[f] / divisor);
-}
-
 static void
 products_attend(const TnpWalk *walk, const TnpToken *tokens, int n, const float *h,
 				const TnpView *view, const TnpAttention *a)
 {
-	const TnpConfig *c = &walk->model->config;
-	bool		sums = products_base(c) > 0;
-	Products	p = {.features = a->head_width, .width = products_value_width_of(c),
-					 .heads = a->heads};
-	double		values[READ];
-	int			together = n == 1 ? a->heads : 1,
-				most = n == 1 ? 1 : READ / (p.width + 1);
+	TnpProducts p = products_of(&walk->model->config, walk->encoding->prefix);
 
 	(void) tokens;
 	(void) h;
-	if (most > TNP_PRODUCTS_READERS)
-		most = TNP_PRODUCTS_READERS;
-	/* one head after the other, whose sums stay in the nearest cache; of one query all heads */
-	for (int head = 0; head < p.heads; head += together)
-		for (int i = 0; i < n; i += most)
-		{
-			int			some = n - i < most ? n - i : most;
-			TnpProductQueries queries = {
-				a->q + ((size_t) i * p.heads + head) * p.features,
-				(size_t) p.heads * p.features, p.width + 1, some, together, p.features, p.width
-			};
+	tnp_products_attend(walk, &p, n, view, a);
+}
 
-			memset(values, 0, (size_t) some * together * (p.width + 1) * sizeof(double));
-			if (sums)
-				tnp_products_read(&queries,
-								  (const double *) view->v + head * products_sums_of(c), values);
-			for (int j = 0; j < some * together; j++)
-				products_read_query(&p, head + j / some, c, view, a,
-									sums ? walk->encoding->prefix : 0, i + j % some,
-									values + j * (p.width + 1));
-		}
+static TnpStatus
+products_stored(TnpWalk *walk, int64_t end, TnpError *error)
+{
+	TnpProducts p = products_of(&walk->model->config, walk->encoding->prefix);
+
+	return tnp_products_mark(walk, &p, end, error);
 }
 
 static void
@@ -453,6 +415,7 @@ static TnpStatus
 products_walk(TnpWalk *w, int64_t n, int64_t n_store, TnpError *error)
 {
 	w->ops = &products_ops;
+	w->stored = products_stored;
 	return tnp_stack_walk(w, w->model->own, sizeof(ProductsLayer), n, n_store, error);
 }
 
@@ -551,7 +514,7 @@ products_add(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 				first = (int) (item % shares) * SHARE,
 				n = m - first < SHARE ? m - first : SHARE;
 	TnpProductRows rows = {b->k + (size_t) head * m + first, b->v + (size_t) head * width,
-						   (size_t) c->heads * m, (size_t) c->heads * width, b->n, n, width};
+						   (size_t) c->heads * m, (size_t) c->heads * width, 0, b->n, n, width};
 	TnpStatus	status = tnp_worker_check(worker, error);
 
 	if (status == TNP_OK)

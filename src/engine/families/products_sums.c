@@ -21,10 +21,14 @@
 
 /* ---- sums over rows -------------------------------------------------------------------------- */
 
-/* sums of `features` features += weights k [n, TOGETHER] times `some` numbers of v [n, TOGETHER] */
+/*
+ * sums of `features` features += weights k of n rows, next_r apart from row to row and next_f from
+ * feature to feature, times `some` numbers of v [n, TOGETHER]
+ */
 TNP_WIDE_ANY
 add_terms(const bool fused, const int features, int n, const double *restrict k,
-		  const double *restrict v, const int some, size_t next, double *restrict sums)
+		  const size_t next_r, const size_t next_f, const double *restrict v, const int some,
+		  size_t next, double *restrict sums)
 {
 	double		sum[PAIR * TOGETHER];
 
@@ -34,7 +38,7 @@ add_terms(const bool fused, const int features, int n, const double *restrict k,
 	for (int r = 0; r < n; r++)
 		for (int t = 0; t < some; t++)
 			for (int f = 0; f < features; f++)
-				sum[f * TOGETHER + t] = tnp_add_product(fused, k[r * TOGETHER + f],
+				sum[f * TOGETHER + t] = tnp_add_product(fused, k[r * next_r + f * next_f],
 														v[r * TOGETHER + t],
 														sum[f * TOGETHER + t]);
 	for (int f = 0; f < features; f++)
@@ -55,9 +59,20 @@ take(int n, int some, const float *restrict from, size_t next, double *restrict 
 				to[t] = t < some ? from[t] : 0;
 }
 
-/* The weights themselves k [n, TOGETHER], behind the values of each feature. */
+/* to [some, CHUNK] = `some` features of rows in panels, of which n are wanted */
 TNP_WIDE_ANY
-add_weights(int features, int n, const double *restrict k, size_t next, double *restrict sums)
+take_panels(int n, int some, const float *restrict panel, size_t next, double *restrict to)
+{
+	for (int r = 0; r < n; r += TNP_PANEL, panel += next, to += TNP_PANEL)
+		for (int f = 0; f < some; f++)
+			for (int t = 0; t < TNP_PANEL; t++)
+				to[f * CHUNK + t] = panel[f * TNP_PANEL + t];
+}
+
+/* The weights themselves k, behind the values of each feature. */
+TNP_WIDE_ANY
+add_weights(int features, int n, const double *restrict k, const size_t next_r,
+			const size_t next_f, size_t next, double *restrict sums)
 {
 	double		sum[TOGETHER] = {0};
 
@@ -65,37 +80,60 @@ add_weights(int features, int n, const double *restrict k, size_t next, double *
 		sum[f] = sums[f * next];
 	for (int r = 0; r < n; r++)
 		for (int f = 0; f < TOGETHER; f++)
-			sum[f] += k[r * TOGETHER + f];
+			sum[f] += k[r * next_r + f * next_f];
 	for (int f = 0; f < features; f++)
 		sums[f * next] = sum[f];
+}
+
+/* A chunk of n rows from number i on, with their weights k. */
+TNP_WIDE_ANY
+add_chunk(const bool fused, const TnpProductRows *rows, int64_t i, int n, const double *k,
+		  const size_t next_r, const size_t next_f, double *restrict sums)
+{
+	size_t		next = rows->width + 1;
+	double		v[CHUNK * TOGETHER];
+
+	add_weights(rows->features, n, k, next_r, next_f, next, sums + rows->width);
+	for (int j = 0; j < rows->width; j += TOGETHER)
+	{
+		int			some = rows->width - j < TOGETHER ? rows->width - j : TOGETHER,
+					f = 0;
+
+		take(n, some, rows->v + i * rows->next_v + j, rows->next_v, v);
+		for (; f + PAIR <= rows->features; f += PAIR)
+			if (some == TOGETHER)
+				add_terms(fused, PAIR, n, k + f * next_f, next_r, next_f, v, TOGETHER, next,
+						  sums + f * next + j);
+			else
+				add_terms(fused, PAIR, n, k + f * next_f, next_r, next_f, v, some, next,
+						  sums + f * next + j);
+		if (f < rows->features)
+			add_terms(fused, 1, n, k + f * next_f, next_r, next_f, v, some, next,
+					  sums + f * next + j);
+	}
 }
 
 TNP_WIDE_ANY
 add_any(const bool fused, const TnpProductRows *rows, double *restrict sums)
 {
-	size_t		next = rows->width + 1;
-	double		k[CHUNK * TOGETHER],
-				v[CHUNK * TOGETHER];
+	double		k[CHUNK * TOGETHER];
 
+	if (rows->next_panel > 0)
+		memset(k, 0, sizeof(k));	/* for features that are not there */
 	for (int64_t i = 0; i < rows->n; i += CHUNK)
 	{
 		int			n = rows->n - i < CHUNK ? (int) (rows->n - i) : CHUNK;
 
-		take(n, rows->features, rows->k + i * rows->next_k, rows->next_k, k);
-		add_weights(rows->features, n, k, next, sums + rows->width);
-		for (int j = 0; j < rows->width; j += TOGETHER)
+		if (rows->next_panel > 0)
 		{
-			int			some = rows->width - j < TOGETHER ? rows->width - j : TOGETHER,
-						f = 0;
-
-			take(n, some, rows->v + i * rows->next_v + j, rows->next_v, v);
-			for (; f + PAIR <= rows->features; f += PAIR)
-				if (some == TOGETHER)
-					add_terms(fused, PAIR, n, k + f, v, TOGETHER, next, sums + f * next + j);
-				else
-					add_terms(fused, PAIR, n, k + f, v, some, next, sums + f * next + j);
-			if (f < rows->features)
-				add_terms(fused, 1, n, k + f, v, some, next, sums + f * next + j);
+			take_panels(n, rows->features, rows->k + i / TNP_PANEL * rows->next_panel,
+						rows->next_panel, k);
+			add_chunk(fused, rows, i, n, k, 1, CHUNK, sums);
+		}
+		else
+		{
+			take(n, rows->features, rows->k + i * rows->next_k, rows->next_k, k);
+			add_chunk(fused, rows, i, n, k, TOGETHER, 1, sums);
 		}
 	}
 }
@@ -120,24 +158,25 @@ turn(int queries, int features, const float *restrict q, size_t next_q, double *
 }
 
 /*
- * `some` numbers of what `queries` queries read, with weights q [features, READERS]. Sums are no
- * floats: where a processor multiplies and adds in one operation these are its bits, which others
- * do not have.
+ * `some` numbers of what `queries` queries read, the weight of query i and feature f being q[i *
+ * next_q + f * next_f]. Sums are no floats: where a processor multiplies and adds in one operation
+ * these are its bits, which others do not have.
  */
 TNP_WIDE_ANY
 read_numbers(const bool fused, const int queries, const int some, int features,
-			 const double *restrict q, const double *restrict sums, size_t next,
-			 double *restrict values, size_t next_value)
+			 const double *restrict q, const size_t next_q, const size_t next_f,
+			 const double *restrict sums, size_t next, double *restrict values, size_t next_value)
 {
 	double		sum[TRIPLE * TOGETHER];
 
 	for (int i = 0; i < queries; i++)
 		for (int t = 0; t < some; t++)
 			sum[i * some + t] = values[i * next_value + t];
-	for (int f = 0; f < features; f++, q += READERS, sums += next)
+	for (int f = 0; f < features; f++, q += next_f, sums += next)
 		for (int t = 0; t < some; t++)
 			for (int i = 0; i < queries; i++)
-				sum[i * some + t] = tnp_add_product(fused, q[i], sums[t], sum[i * some + t]);
+				sum[i * some + t] = tnp_add_product(fused, q[i * next_q], sums[t],
+													sum[i * some + t]);
 	for (int i = 0; i < queries; i++)
 		for (int t = 0; t < some; t++)
 			values[i * next_value + t] = sum[i * some + t];
@@ -162,16 +201,17 @@ read_number(const bool fused, int queries, int features, const double *restrict 
 /* `some` numbers of all of the queries, which find them in the nearest cache. */
 TNP_WIDE_ANY
 read_some(const bool fused, const int some, int queries, int features, const double *q,
-		  const double *sums, size_t next, double *values, size_t next_value)
+		  const size_t next_q, const size_t next_f, const double *sums, size_t next,
+		  double *values, size_t next_value)
 {
 	int			i = 0;
 
 	for (; i + TRIPLE <= queries; i += TRIPLE)
-		read_numbers(fused, TRIPLE, some, features, q + i, sums, next, values + i * next_value,
-					 next_value);
+		read_numbers(fused, TRIPLE, some, features, q + i * next_q, next_q, next_f, sums, next,
+					 values + i * next_value, next_value);
 	for (; i < queries; i++)
-		read_numbers(fused, 1, some, features, q + i, sums, next, values + i * next_value,
-					 next_value);
+		read_numbers(fused, 1, some, features, q + i * next_q, next_q, next_f, sums, next,
+					 values + i * next_value, next_value);
 }
 
 /* What n queries read of one head. */
@@ -188,10 +228,11 @@ read_head(const bool fused, const TnpProductQueries *p, const double *sums, doub
 
 		turn(p->n, features, p->q + f, p->next_q, q);
 		for (; t + TOGETHER <= p->width; t += TOGETHER)
-			read_some(fused, TOGETHER, p->n, features, q, sums + t, next, values + t,
+			read_some(fused, TOGETHER, p->n, features, q, 1, READERS, sums + t, next, values + t,
 					  p->next_value);
 		for (; t + 4 <= p->width; t += 4)
-			read_some(fused, 4, p->n, features, q, sums + t, next, values + t, p->next_value);
+			read_some(fused, 4, p->n, features, q, 1, READERS, sums + t, next, values + t,
+					  p->next_value);
 		for (; t <= p->width; t++)
 			read_number(fused, p->n, features, q, sums + t, next, values + t, p->next_value);
 	}
@@ -292,4 +333,163 @@ void
 tnp_products_read(const TnpProductQueries *queries, const double *sums, double *values)
 {
 	read_sums(queries, sums, values);
+}
+
+/* ---- what queries read of slots -------------------------------------------------------------- */
+
+/*
+ * weights [TRIPLE, TNP_BLOCK] of the slots of a panel += products of features: each slot's sum is
+ * its own.
+ */
+TNP_WIDE_ANY
+weigh_triple(const bool fused, int features, const double *restrict q, const float *restrict k,
+			 double *restrict weights)
+{
+	double		sum[TRIPLE * TNP_PANEL];
+
+	for (int i = 0; i < TRIPLE; i++)
+		for (int t = 0; t < TNP_PANEL; t++)
+			sum[i * TNP_PANEL + t] = weights[i * TNP_BLOCK + t];
+	for (int f = 0; f < features; f++, q += READERS, k += TNP_PANEL)
+		for (int t = 0; t < TNP_PANEL; t++)
+			for (int i = 0; i < TRIPLE; i++)
+				sum[i * TNP_PANEL + t] = tnp_add_product(fused, q[i], k[t],
+														 sum[i * TNP_PANEL + t]);
+	for (int i = 0; i < TRIPLE; i++)
+		for (int t = 0; t < TNP_PANEL; t++)
+			weights[i * TNP_BLOCK + t] = sum[i * TNP_PANEL + t];
+}
+
+/* The same of one query and `panels` panels, whose sums do not wait for each other. */
+TNP_WIDE_ANY
+weigh_one(const bool fused, const int panels, int features, const double *restrict q,
+		  const float *restrict k, size_t next_k, double *restrict weights)
+{
+	double		sum[PAIR * TNP_PANEL];
+
+	for (int t = 0; t < panels * TNP_PANEL; t++)
+		sum[t] = weights[t];
+	for (int f = 0; f < features; f++, q += READERS, k += TNP_PANEL)
+	{
+		double		of_panels[PAIR * TNP_PANEL];
+
+		for (int t = 0; t < TNP_PANEL; t++)
+			of_panels[t] = k[t];
+		for (int t = 0; panels == PAIR && t < TNP_PANEL; t++)
+			of_panels[TNP_PANEL + t] = k[next_k + t];
+		for (int t = 0; t < panels * TNP_PANEL; t++)
+			sum[t] = tnp_add_product(fused, *q, of_panels[t], sum[t]);
+	}
+	for (int t = 0; t < panels * TNP_PANEL; t++)
+		weights[t] = sum[t];
+}
+
+/* Weights of the slots, with zeros where a query does not see one. */
+TNP_WIDE_ANY
+weigh_slots(const bool fused, const TnpProductQueries *p, const TnpProductSlots *slots,
+			double *weights)
+{
+	size_t		next_k = (size_t) p->features * TNP_PANEL;
+	int			panels = (slots->n + TNP_PANEL - 1) / TNP_PANEL;
+	double		q[CHUNK * READERS];
+
+	for (int i = 0; i < p->n; i++)
+		memset(weights + i * TNP_BLOCK, 0, panels * TNP_PANEL * sizeof(double));
+	for (int f = 0; f < p->features; f += CHUNK)
+	{
+		int			features = p->features - f < CHUNK ? p->features - f : CHUNK,
+					i = 0;
+		const float *k = slots->k + (size_t) f * TNP_PANEL;
+
+		if (p->n > 1)
+			turn(p->n, features, p->q + f, p->next_q, q);
+		else
+			for (int j = 0; j < features; j++)
+				q[j * READERS] = p->q[f + j];
+		for (; i + TRIPLE <= p->n; i += TRIPLE)
+			for (int at = 0; at < panels; at++)
+				weigh_triple(fused, features, q + i, k + at * next_k,
+							 weights + i * TNP_BLOCK + at * TNP_PANEL);
+		for (; i < p->n; i++)
+		{
+			int			at = 0;
+
+			for (; at + PAIR <= panels; at += PAIR)
+				weigh_one(fused, PAIR, features, q + i, k + at * next_k, next_k,
+						  weights + i * TNP_BLOCK + at * TNP_PANEL);
+			if (at < panels)
+				weigh_one(fused, 1, features, q + i, k + at * next_k, 0,
+						  weights + i * TNP_BLOCK + at * TNP_PANEL);
+		}
+	}
+	for (int i = 0; i < p->n; i++)
+		for (int s = slots->seen[i]; s < panels * TNP_PANEL; s++)
+			weights[i * TNP_BLOCK + s] = 0;
+}
+
+/* The weights themselves, behind the values of each query. */
+TNP_WIDE_ANY
+sum_weights(const int queries, int n, const double *restrict weights, double *restrict values,
+			size_t next_value)
+{
+	double		sum[TRIPLE];
+
+	for (int i = 0; i < queries; i++)
+		sum[i] = values[i * next_value];
+	for (int s = 0; s < n; s++)
+		for (int i = 0; i < queries; i++)
+			sum[i] += weights[i * TNP_BLOCK + s];
+	for (int i = 0; i < queries; i++)
+		values[i * next_value] = sum[i];
+}
+
+/* Numbers [t, t + some) of the values, `most` of them with zeros after those. */
+TNP_WIDE_ANY
+read_values(const bool fused, const int most, int some, const TnpProductQueries *p,
+			const TnpProductSlots *slots, int t, const double *weights, double *values)
+{
+	double		v[TNP_BLOCK * TOGETHER],
+				sum[READERS * TOGETHER] = {0};
+
+	take(slots->n, some, slots->v + t, p->width, v);
+	for (int i = 0; i < p->n; i++)
+		memcpy(sum + i * TOGETHER, values + i * p->next_value + t, some * sizeof(double));
+	read_some(fused, most, p->n, slots->n, weights, TNP_BLOCK, 1, v, TOGETHER, sum, TOGETHER);
+	for (int i = 0; i < p->n; i++)
+		memcpy(values + i * p->next_value + t, sum + i * TOGETHER, some * sizeof(double));
+}
+
+TNP_WIDE_ANY
+read_slots_any(const bool fused, const TnpProductQueries *p, const TnpProductSlots *slots,
+			   double *values)
+{
+	double		weights[READERS * TNP_BLOCK];
+	int			i = 0;
+
+	weigh_slots(fused, p, slots, weights);
+	for (int t = 0; t < p->width; t += TOGETHER)
+	{
+		int			some = p->width - t < TOGETHER ? p->width - t : TOGETHER;
+
+		if (some > 4)
+			read_values(fused, TOGETHER, some, p, slots, t, weights, values);
+		else
+			read_values(fused, 4, some, p, slots, t, weights, values);
+	}
+	for (; i + TRIPLE <= p->n; i += TRIPLE)
+		sum_weights(TRIPLE, slots->n, weights + i * TNP_BLOCK,
+					values + i * p->next_value + p->width, p->next_value);
+	for (; i < p->n; i++)
+		sum_weights(1, slots->n, weights + i * TNP_BLOCK, values + i * p->next_value + p->width,
+					p->next_value);
+}
+
+TNP_WIDE_FLOATS(read_slots, (const TnpProductQueries *p, const TnpProductSlots *slots,
+							 double *values), p, slots, values)
+
+void
+tnp_products_read_slots(const TnpProductQueries *queries, const TnpProductSlots *slots,
+						double *values)
+{
+	read_slots(queries, slots, values);
 }

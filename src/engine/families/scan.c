@@ -69,7 +69,7 @@ scan_cache_shape(const TnpModel *model, TnpCacheShape *shape)
 
 	*shape = (TnpCacheShape) {c->layers, c->heads, tnp_packed_query_width(c) / c->heads,
 							  tnp_packed_value_width(c) / c->heads, sizeof(float),
-							  (size_t) scan_places_of(c) * sizeof(double), 1};
+							  (size_t) scan_places_of(c) * sizeof(double), .planes = 1};
 }
 
 static size_t

@@ -172,8 +172,8 @@ set_build_make(SetBuild *b, int workers, TnpError *error)
 	const TnpSetConfig *s = &model->config.set;
 	const TnpEnv *env = &model->env;
 	int			heads = s->columns.heads;
-	TnpCacheShape shape = {1, heads, s->width / heads, s->width / heads, model->kernels->number, 0,
-						   1};
+	TnpCacheShape shape = {1, heads, s->width / heads, s->width / heads, model->kernels->number,
+						   .planes = 1};
 	int64_t		rows = e->prefix;
 	TnpStatus	status;
 

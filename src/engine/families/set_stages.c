@@ -35,7 +35,7 @@ set_work_make(const TnpModel *model, int rows, TnpTokenWork *work, TnpError *err
 				tokens = set_tokens(&model->config),
 				some = rows < SET_ROWS ? rows : SET_ROWS,
 				heads = s->rows.heads;
-	TnpCacheShape shape = {1, heads, c / heads, c / heads, model->kernels->number, 0, 1};
+	TnpCacheShape shape = {1, heads, c / heads, c / heads, model->kernels->number, .planes = 1};
 	TnpBlockSizes sizes = {c, c, c, s->columns.feedforward > s->rows.feedforward
 						   ? s->columns.feedforward : s->rows.feedforward,
 						   s->columns.heads > heads ? s->columns.heads : heads,

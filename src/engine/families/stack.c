@@ -36,7 +36,7 @@ tnp_stack_shape(const TnpModel *model, int layers, TnpCacheShape *shape)
 	int			head_width = c->width / c->heads;
 
 	*shape = (TnpCacheShape) {layers, c->heads, head_width, head_width,
-							  model->kernels->number, 0, 1};
+							  model->kernels->number, .planes = 1};
 }
 
 size_t
@@ -105,6 +105,8 @@ tnp_stack_walk(TnpWalk *w, const void *layers, size_t size, int64_t n, int64_t n
 		w->entry = l == 0;
 		if (n_store > 0)
 			status = tnp_walk_store(w, layer, l, n_store, error);
+		if (status == TNP_OK && n_store > 0 && w->stored != NULL)
+			status = w->stored(w, n_store, error);
 		if (status == TNP_OK)
 			status = tnp_walk_attend(w, layer, l, first, n, error);
 	}

@@ -84,7 +84,7 @@ joint_alloc(Joint *j, TnpError *error)
 	const TnpEnv *env = &model->env;
 	const TnpConfig *c = &model->config;
 	TnpCacheShape shape = {1, c->heads, c->width / c->heads, c->width / c->heads,
-						   model->kernels->number, 0, 1};
+						   model->kernels->number, .planes = 1};
 
 	j->tokens = tnp_alloc(env, j->n, sizeof(TnpToken));
 	j->h = tnp_alloc(env, j->n, c->width * sizeof(float));

@@ -25,6 +25,13 @@ shape_value_bytes(const TnpCacheShape *s)
 	return (size_t) tnp_value_numbers(s) * s->number;
 }
 
+/* Marks of `slots` slots in one layer of a cache with such blocks: chains have none. */
+static size_t
+shape_marks(const TnpCacheShape *s, int block, int64_t slots)
+{
+	return s->mark_slots > 0 && block == TNP_BLOCK ? (size_t) (slots / s->mark_slots) : 0;
+}
+
 TnpStatus
 tnp_cache_make(const TnpEnv *env, const TnpCacheShape *shape, int block, int64_t slots,
 			   TnpKvCache *cache, TnpError *error)
@@ -32,20 +39,24 @@ tnp_cache_make(const TnpEnv *env, const TnpCacheShape *shape, int block, int64_t
 	int64_t		capacity = tnp_blocks(slots > 0 ? slots : 1, block);
 	size_t		layers = (size_t) shape->layers,
 				slot = shape_key_bytes(shape) + shape_value_bytes(shape),
-				pointers = (2 * layers * sizeof(void *) + 63) / 64 * 64,
+				pointers = (3 * layers * sizeof(void *) + 63) / 64 * 64,
+				mark_share = shape->mark_slots > 0 ? shape->mark / shape->mark_slots + 1 : 0,
 				key_bytes,
 				value_bytes,
+				mark_bytes,
 				all;
 	char	   *at;
 	TnpStatus	status;
 
 	memset(cache, 0, sizeof(*cache));
-	if ((size_t) capacity > SIZE_MAX / 64 / (slot + shape->extra) / layers)
+	if ((size_t) capacity > SIZE_MAX / 64 / (slot + shape->extra + mark_share) / layers)
 		return tnp_no_memory(error);
 	key_bytes = ((size_t) capacity * shape_key_bytes(shape) + 63) / 64 * 64;
 	value_bytes = ((size_t) capacity * shape_value_bytes(shape) + 63) / 64 * 64;
+	mark_bytes = (shape_marks(shape, block, capacity) * shape->mark + 63) / 64 * 64;
 	/* 64 bytes to align, up to 124 so that vector loads may reach past the last value */
-	all = pointers + layers * (key_bytes + value_bytes) + (size_t) capacity * shape->extra + 192;
+	all = pointers + layers * (key_bytes + value_bytes + mark_bytes)
+		+ (size_t) capacity * shape->extra + 192;
 	cache->memory = tnp_alloc(env, all, 1);
 	if (cache->memory == NULL)
 		return tnp_no_memory(error);
@@ -59,12 +70,14 @@ tnp_cache_make(const TnpEnv *env, const TnpCacheShape *shape, int block, int64_t
 	at += (64 - (uintptr_t) at % 64) % 64;
 	cache->k = (void **) at;
 	cache->v = cache->k + layers;
+	cache->marks = (char **) (cache->v + layers);
 	at += pointers;
 	for (size_t l = 0; l < layers; l++)
 	{
 		cache->k[l] = at;
 		cache->v[l] = at + key_bytes;
-		at += key_bytes + value_bytes;
+		cache->marks[l] = at + key_bytes + value_bytes;
+		at += key_bytes + value_bytes + mark_bytes;
 	}
 	cache->extra = at;
 	cache->shape = *shape;
@@ -110,6 +123,10 @@ tnp_cache_copy(const TnpEnv *env, const TnpKvCache *from, int64_t used, TnpKvCac
 		status = tnp_copy(env, to->k[l], from->k[l], slots * shape_key_bytes(&from->shape), error);
 		if (status == TNP_OK)
 			status = tnp_copy(env, to->v[l], from->v[l], slots * shape_value_bytes(&from->shape),
+							  error);
+		if (status == TNP_OK && from->shape.mark_slots > 0)
+			status = tnp_copy(env, to->marks[l], from->marks[l],
+							  shape_marks(&from->shape, from->block, used) * from->shape.mark,
 							  error);
 	}
 	if (status == TNP_OK && from->shape.extra > 0)
@@ -261,5 +278,7 @@ tnp_cache_bytes(const TnpKvCache *cache)
 {
 	return (size_t) cache->shape.layers * (size_t) cache->capacity
 		* (shape_key_bytes(&cache->shape) + shape_value_bytes(&cache->shape))
-		+ (size_t) cache->capacity * cache->shape.extra;
+		+ (size_t) cache->capacity * cache->shape.extra
+		+ cache->shape.layers * shape_marks(&cache->shape, cache->block, cache->capacity)
+		* cache->shape.mark;
 }

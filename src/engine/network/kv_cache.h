@@ -19,6 +19,12 @@ typedef struct TnpCacheShape
 	size_t		number;			/* bytes of a number: as the kernels say, or 8 for sums */
 	size_t		extra;			/* bytes of a slot that all layers share */
 	int			planes;			/* of values: a key has so many of each head; 0: 1 */
+	/*
+	 * what each layer keeps besides, of a context alone: `mark` bytes for every mark_slots slots,
+	 * whole panels; 0: nothing
+	 */
+	int			mark_slots;
+	size_t		mark;
 } TnpCacheShape;
 
 static inline int
@@ -41,6 +47,7 @@ typedef struct TnpKvCache
 	int64_t		capacity;		/* slots, whole blocks */
 	void	  **k,				/* [layers] */
 			  **v;
+	char	  **marks;			/* [layers], each [capacity / mark_slots, shape.mark] */
 	char	   *extra;			/* [slots, shape.extra] */
 	void	   *memory;			/* blocks and pointers */
 } TnpKvCache;

@@ -79,8 +79,8 @@ make_token_work(const TnpModel *model, int tokens, TnpTokenWork *w, TnpError *er
 	if (status == TNP_OK)
 	{
 		TnpCacheShape shape = {1, e->token_heads, e->token_width / e->token_heads,
-							   e->token_width / e->token_heads, model->kernels->number, 0,
-							   1};
+							   e->token_width / e->token_heads, model->kernels->number,
+							   .planes = 1};
 
 		status = tnp_cache_make(&model->env, &shape, TNP_BLOCK, tokens, &w->cache, error);
 	}

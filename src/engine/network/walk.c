@@ -282,7 +282,10 @@ walk_attend_tokens(const TnpWalk *w, int64_t first, int64_t end)
 	int			planes = tnp_value_planes(&w->context->shape);
 	int64_t		keys = walk_most_keys(w->tokens + first, end - first);
 
-	/* sums that are not the kernels' are slow */
+	/* sums that are not the kernels' are slow; of those behind a mark no more are made */
+	if (w->ops->attend != NULL && w->context->shape.mark_slots > 0
+		&& keys > w->context->shape.mark_slots)
+		keys = w->context->shape.mark_slots;
 	if (w->ops->attend != NULL)
 		return walk_few_pairs(w->tile, keys * planes, PAIRS_OF_TILE);
 	if (planes > 1)

@@ -63,6 +63,8 @@ typedef struct TnpWalk
 	const TnpEncoding *encoding;
 	const TnpModel *model;
 	const TnpBlockOps *ops;
+	/* tokens [0, end) have stored in cache layer `at`, and none has attended to it; or NULL */
+	TnpStatus	(*stored) (struct TnpWalk *walk, int64_t end, TnpError *error);
 	TnpKvCache *context;		/* the shared cache */
 	const TnpToken *tokens;
 	float	   *h;
