@@ -7,7 +7,10 @@ machine. Prints a Markdown table.
 Width 64, 4 heads, 6 layers, feed-forward 128, one column. What each must do is counted below from
 docs/families.md: multiply-adds of linear layers, of scores and of weighted values, exponentials of
 weights and features, and what is kept of the context, and the weights, read once. Sums that the
-page asks for in float64 are counted as two multiply-adds each, as vectors hold half as many.
+page asks for in float64 are counted as two multiply-adds each, as vectors hold half as many. Where
+the first rows alone may be seen ("causal", linear attention of decoupled values) a row reads the
+sums up to the mark before it, and one by one half of the rows to the next mark in the mean; a
+question reads what is behind the last mark.
 
 SPDX-License-Identifier: PostgreSQL
 """
@@ -49,19 +52,38 @@ def latent(n, m):
     return need(n, m, L * (of_rows + among), L * (ASKS + 2 * D * P), 2 * L * P * D, exponentials)
 
 
-def deep_kernel(n, m):
+def one_by_one(n, m, apart, numbers):
+    """Of rows behind marks, with so many features and values in a layer."""
+    rest = apart / 2 if m == 0 else n % apart
+    return 2 * numbers * rest
+
+
+def deep_kernel(n, m, apart=1):
     phi, rest = D * D + D * R, D ** 2 + 2 * D * FF
-    row = phi + rest + 2 * 2 * R * D            # its product is added, then it reads: float64
-    return need(n, m, n * L * row, L * (phi + 2 * D * FF + 2 * R * D), L * R * D)
+    behind = one_by_one(n, m, apart, R + D) if apart > 1 else 0
+    row = phi + rest + 2 * 2 * R * D + behind   # its product is added, then it reads: float64
+    return need(n, m, n * L * row, L * (phi + 2 * D * FF + 2 * R * D + behind), L * R * D)
 
 
-def random_features(n, m):
+def random_features(n, m, apart=1):
     phi = R * D                                 # of all heads
-    row = BLOCK + 2 * phi + 2 * 2 * R * D
-    return need(n, m, n * L * row, L * (ASKS + phi + 2 * R * D), L * H * R * (D / H + 1),
+    behind = one_by_one(n, m, apart, H * R + D) if apart > 1 else 0
+    row = BLOCK + 2 * phi + 2 * 2 * R * D + behind
+    return need(n, m, n * L * row, L * (ASKS + phi + 2 * R * D + behind), L * H * R * (D / H + 1),
                 2 * L * H * R)
 
 
+def linear(n, m):
+    sums = D * D // H
+    behind = one_by_one(n, m, 16, 2 * D)
+    return need(n, m, n * L * (BLOCK + 2 * 2 * sums + behind), L * (ASKS + 2 * sums + behind),
+                L * sums, 2 * L * D if m == 0 else L * D)
+
+
+DEEP = {"heads": 1, "embedder": {**make_families.XY, "hidden": [D]}, "attention": {
+    "kind": "deep-kernel", "bias": "all", "features": R, "hidden": [D]}}
+RANDOM = {"embedder": {**make_families.XY, "hidden": [D]}, "attention": {
+    "kind": "random-features", "bias": "all", "features": R}}
 MODELS = {
     "CNP": ("mean", {"architecture": "mean", "layers": None, "heads": None, "feedforward": None,
                      "norm": None, "attention": None, "embedder": {
@@ -70,12 +92,13 @@ MODELS = {
     "LBANP": ("latent", {"latents": P}, latent),
     "DVA": ("decoupled", {}, packed_like(BLOCK, BLOCK - KEYS)),
     "nanoACE": ("buffered", {}, packed_like(BLOCK + 2 * KEYS, ASKS, 4 * D * L)),
-    "deep kernel": ("deep_kernel", {"heads": 1, "embedder": {
-        **make_families.XY, "hidden": [D]}, "attention": {
-            "kind": "deep-kernel", "bias": "all", "features": R, "hidden": [D]}}, deep_kernel),
-    "Performer": ("random_features", {"embedder": {**make_families.XY, "hidden": [D]},
-                                      "attention": {"kind": "random-features", "bias": "all",
-                                                    "features": R}}, random_features),
+    "DVA linear": ("decoupled_linear", {}, linear),
+    "deep kernel": ("deep_kernel", DEEP, deep_kernel),
+    "deep kernel causal": ("deep_kernel", {**DEEP, **make_families.CAUSAL},
+                           lambda n, m: deep_kernel(n, m, 64)),
+    "Performer": ("random_features", RANDOM, random_features),
+    "Performer causal": ("random_features", {**RANDOM, **make_families.CAUSAL},
+                         lambda n, m: random_features(n, m, 32)),
 }
 WORK = [("build", 0), ("predict", 1), ("predict", 16), ("predict", 256)]
 
