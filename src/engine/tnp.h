@@ -103,6 +103,14 @@ typedef struct TnpEnv
 	 * so it is a share of the work. NULL: no reports.
 	 */
 	void		(*progress) (void *arg, int64_t done, int64_t total);
+
+	/*
+	 * Called by the calling thread while a call answers: so many rows more are answered. In the
+	 * end they are the queries of a prediction or a joint distribution, the queries times the draws
+	 * of a sample, the rows times the orders (1 at least) of a score. What a question encodes on
+	 * its way is reported to `progress` as well. NULL: no reports.
+	 */
+	void		(*answered) (void *arg, int64_t rows);
 } TnpEnv;
 
 /* malloc, free, no interrupts, reference kernels. */

@@ -159,6 +159,13 @@ tnp_interrupted(const TnpEnv *env)
 	return env->interrupted != NULL && env->interrupted(env->arg);
 }
 
+void
+tnp_answered(const TnpEnv *env, int64_t rows)
+{
+	if (env->answered != NULL)
+		env->answered(env->arg, rows);
+}
+
 static void *
 default_alloc(void *arg, size_t size)
 {

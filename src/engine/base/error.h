@@ -37,6 +37,9 @@ void		tnp_drop(const TnpEnv *env, void *pointer);
 TnpEnv		tnp_lasting(const TnpEnv *env);
 bool		tnp_interrupted(const TnpEnv *env);
 
+/* Tell the caller that so many rows more are answered. */
+void		tnp_answered(const TnpEnv *env, int64_t rows);
+
 /* Views that a context which is encoded now is to have: 1 … TNP_MAX_VIEWS. */
 int			tnp_estimators(const TnpEnv *env);
 

@@ -216,6 +216,8 @@ predict_item(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 	}
 	for (int r = 0; status == TNP_OK && r < n; r++)
 		status = settle_answer(p, numbers, params + (size_t) r * p->size, error);
+	if (status == TNP_OK)
+		tnp_worker_answered(worker, n);
 	return status;
 }
 

@@ -90,6 +90,8 @@ sums_predict(const TnpEncoding *e, const TnpRows *queries, double *params, TnpEr
 		for (int k = n; k < 3 * n; k++)
 			if (!isfinite(params[k]))
 				return not_finite(error);
+		if (status == TNP_OK)
+			tnp_answered(&e->model->env, 1);
 	}
 	return status;
 }
@@ -150,6 +152,8 @@ sums_sample(const TnpEncoding *e, const TnpRows *queries, uint64_t seed, uint64_
 			if (!isfinite(y[b * queries->n + i]))
 				status = not_finite(error);
 		}
+		if (status == TNP_OK)
+			tnp_answered(&e->model->env, queries->n);
 	}
 	tnp_free(&e->model->env, phi);
 	return status;
@@ -321,6 +325,8 @@ sums_score(const TnpEncoding *e, const TnpRows *rows, const int64_t *place, doub
 		score_free(env, &c);
 		if (status == TNP_OK && done + SCORE_ROWS < rows->n)
 			status = take_rows(e, f, rows, place + done, SCORE_ROWS, &progress, error);
+		if (status == TNP_OK)
+			tnp_answered(env, rows->n - done < SCORE_ROWS ? rows->n - done : SCORE_ROWS);
 	}
 	tnp_free(env, progress.sums);
 	tnp_free(env, progress.solution);

@@ -243,6 +243,8 @@ joint_covariances(void *state, TnpWorker *worker, int64_t i, TnpError *error)
 							"rows");
 		c->covariance[i * j->size + k] = c->covariance[k * j->size + i] = sum;
 	}
+	if (i % j->targets == 0)
+		tnp_worker_answered(worker, 1);
 	return tnp_worker_check(worker, error);
 }
 
@@ -344,6 +346,8 @@ tnp_joint_sample(const TnpEncoding *e, const TnpRows *queries, uint64_t seed, ui
 				sum += j.row[k] * y[b * j.size + k];
 			y[b * j.size + i] = tnp_target_center(stats, t) + tnp_target_scale(stats, t) * sum;
 		}
+		if (status == TNP_OK && t == 0)
+			tnp_worker_answered(tnp_team_self(j.team), draws);
 	}
 	joint_free(&j);
 	return status;
@@ -374,6 +378,8 @@ joint_steps(Joint *j, const TnpRows *rows, double *sum, TnpError *error)
 		step = tnp_normal_log_pdf(j->white[i]) - log(j->row[i]) - log(scale);
 		j->steps[i / j->targets] = t > 0 ? j->steps[i / j->targets] + step : step;
 		*sum += step;
+		if (t == 0)
+			tnp_worker_answered(tnp_team_self(j->team), 1);
 	}
 	return status;
 }

@@ -16,6 +16,7 @@ typedef struct Predict
 	const TnpRows *queries;
 	int			tile,
 				size;			/* of the answers to a query */
+	int64_t		asked;			/* questions that the queries are variants of */
 	double	   *params;
 } Predict;
 
@@ -70,8 +71,13 @@ predict_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 	if (status == TNP_OK)
 		status = tnp_walk(worker, e, n, 0, 0, tokens, work->h,
 						  error);
-	return status == TNP_OK ? answer_queries(e, n, work->h, work, p->params + first * p->size,
-											 error) : status;
+	if (status == TNP_OK)
+		status = answer_queries(e, n, work->h, work, p->params + first * p->size, error);
+	/* what the tiles tell adds up to the questions */
+	if (status == TNP_OK)
+		tnp_worker_answered(worker, p->asked * (first + n) / p->queries->n
+							- p->asked * first / p->queries->n);
+	return status;
 }
 
 /* Few queries on a long context: all threads work on the same rows. */
@@ -91,12 +97,13 @@ predict_few(TnpTeam *team, const TnpEncoding *e, const TnpRows *queries, double 
 	return status == TNP_OK ? answer_queries(e, n, work->h, work, params, error) : status;
 }
 
-/* Answers to queries that were checked, each as it is. */
+/* Answers to queries that were checked, each as it is; they are variants of `asked` questions. */
 static TnpStatus
-predict_rows(const TnpEncoding *e, const TnpRows *queries, double *params, TnpError *error)
+predict_rows(const TnpEncoding *e, const TnpRows *queries, int64_t asked, double *params,
+			 TnpError *error)
 {
 	const TnpModel *model = e->model;
-	Predict		p = {e, queries, 0, 0, params};
+	Predict		p = {e, queries, 0, 0, asked, params};
 	TnpTeam    *team;
 	TnpStatus	status;
 
@@ -110,7 +117,11 @@ predict_rows(const TnpEncoding *e, const TnpRows *queries, double *params, TnpEr
 		return status;
 	p.tile = tnp_team_tile(team, queries->n);
 	if (queries->n <= TNP_FEW_ROWS && tnp_team_size(team) > 1)
+	{
 		status = predict_few(team, e, queries, params, error);
+		if (status == TNP_OK)
+			tnp_worker_answered(tnp_team_self(team), asked);
+	}
 	else
 		status = tnp_team_run(team, (queries->n + p.tile - 1) / p.tile, predict_tile, &p, error);
 	tnp_team_free(team);
@@ -134,7 +145,7 @@ predict_variants(const TnpEncoding *e, const TnpRows *queries, double *params, T
 		each = tnp_alloc(env, v.rows.n, size * sizeof(double));
 		work = tnp_alloc(env, tnp_variants_work(model, &v) + 1, sizeof(double));
 		status = each == NULL || work == NULL ? tnp_no_memory(error)
-			: predict_rows(e, &v.rows, each, error);
+			: predict_rows(e, &v.rows, queries->n, each, error);
 	}
 	for (int64_t i = 0; status == TNP_OK && i < queries->n; i++)
 		tnp_variants_join(model, &v, i, each + tnp_variants_first(&v, i) * size, size, work,
@@ -156,7 +167,7 @@ tnp_predict(const TnpEncoding *e, const TnpRows *queries, double *params, TnpErr
 	if (model->config.family->predict != NULL)
 		return model->config.family->predict(e, queries, params, error);
 	if (!tnp_variants_wanted(model, &e->stats, queries))
-		return predict_rows(e, queries, params, error);
+		return predict_rows(e, queries, queries->n, params, error);
 	for (int64_t first = 0; status == TNP_OK && first < queries->n; first += VARIANTS_BLOCK)
 	{
 		int64_t		n = queries->n - first < VARIANTS_BLOCK ? queries->n - first : VARIANTS_BLOCK;
@@ -210,6 +221,8 @@ tnp_append_predict(TnpEncoding *e, const TnpRows *rows, const TnpRows *queries, 
 			status = tnp_walk_team(team, e, total, n, 0, tokens, work->h, error);
 		if (status == TNP_OK)
 			status = answer_queries(e, m, asked, work, params, error);
+		if (status == TNP_OK)
+			tnp_answered(&model->env, m);
 	}
 	tnp_team_free(team);
 	if (status == TNP_OK)

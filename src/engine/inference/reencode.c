@@ -64,6 +64,9 @@ tnp_sample_by_encoding(const TnpEncoding *root, const TnpRows *queries, uint64_t
 				status = predict_one(e, queries, j, params, &answer, error);
 			if (status == TNP_OK)
 				drawn[j] = tnp_draw(&answer, seed, first_draw + (uint64_t) b, (uint32_t) j);
+			/* the question that is the same of all draws has been told of once */
+			if (status == TNP_OK && j == 0 && b > 0)
+				tnp_answered(env, 1);
 		}
 		if (e != root)
 			tnp_encoding_free((TnpEncoding *) e);

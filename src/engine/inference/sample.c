@@ -372,6 +372,8 @@ sample_block(Sample *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, i
 		}
 		if (status == TNP_OK && g->said != NULL)
 			take_in(g, draws, y + first + j, stride);
+		if (status == TNP_OK)
+			tnp_worker_answered(worker, draws);
 	}
 	return status;
 }

@@ -288,7 +288,10 @@ score_block(Score *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, con
 	TnpStatus	status = s->chained ? chain_process(s, worker, place, n, error) : TNP_OK;
 
 	if (status == TNP_OK && by_team)
+	{
+		tnp_team_watch_answers(s->team, n, model->config.layers + model->config.family->steps);
 		status = tnp_walk_team(s->team, e, n - 1 + asked, n - 1, 0, p->tokens, p->h, error);
+	}
 	else if (status == TNP_OK)
 		status = tnp_walk(worker, e, n - 1 + asked, n - 1, 0, p->tokens, p->h, error);
 	if (status == TNP_OK)
@@ -303,6 +306,10 @@ score_block(Score *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, con
 		out[j] = log_density_of(model, p->joined, s->rows->y + place[j] * model->config.n_targets);
 		at += tnp_variants_count(&s->variants, place[j]);
 	}
+	if (status == TNP_OK && by_team)
+		tnp_team_end_answers(s->team);
+	else if (status == TNP_OK)
+		tnp_worker_answered(worker, n);
 	return status;
 }
 

@@ -50,7 +50,10 @@ struct TnpTeam
 	bool		brisk;			/* the call is short */
 	/* of a short call: when, by the clock less the time that the caller had a processor */
 	int64_t		began;
-	int64_t		watched;		/* rows whose encoding is told of, or 0 */
+	int64_t		watched;		/* rows whose encoding, or answers, are told of, or 0 */
+	bool		answers;		/* they are answered, */
+	int64_t		told;			/* and of so many of them it has been told */
+	_Atomic int64_t answered;	/* rows that are answered by themselves, not told of yet */
 	int			step,			/* steps of it that are done, */
 				steps;			/* of so many */
 	TnpWorker  *workers;		/* [size] */
@@ -116,8 +119,60 @@ void
 tnp_team_watch(TnpTeam *team, int64_t rows, int steps)
 {
 	team->watched = team->model->env.progress != NULL ? rows : 0;
+	team->answers = false;
 	team->step = 0;
 	team->steps = steps;
+}
+
+void
+tnp_team_watch_answers(TnpTeam *team, int64_t rows, int steps)
+{
+	team->watched = team->model->env.answered != NULL ? rows : 0;
+	team->answers = true;
+	team->told = 0;
+	team->step = 0;
+	team->steps = steps;
+}
+
+/* `done` of the rows that are answered at once are. */
+static void
+tell_share(TnpTeam *team, int64_t done)
+{
+	const TnpEnv *env = &team->model->env;
+
+	/* a walk may have more steps than it was said to have, and tiles end out of order */
+	done = done < team->watched ? done : team->watched;
+	if (done <= team->told)
+		return;
+	env->answered(env->arg, done - team->told);
+	team->told = done;
+}
+
+void
+tnp_team_end_answers(TnpTeam *team)
+{
+	tell_share(team, team->watched);
+	team->watched = 0;
+}
+
+static void
+tell_answered(TnpTeam *team)
+{
+	const TnpEnv *env = &team->model->env;
+	int64_t		rows = atomic_exchange(&team->answered, 0);
+
+	if (rows > 0)
+		env->answered(env->arg, rows);
+}
+
+void
+tnp_worker_answered(TnpWorker *worker, int64_t rows)
+{
+	if (worker->team->model->env.answered == NULL)
+		return;
+	atomic_fetch_add(&worker->team->answered, rows);
+	if (worker->number == 0)
+		tell_answered(worker->team);
 }
 
 void
@@ -131,13 +186,17 @@ tnp_worker_progress(TnpWorker *worker, int64_t done, int64_t total)
 {
 	TnpTeam    *team = worker->team;
 	const TnpEnv *env;
+	int64_t		rows;
 
 	if (worker->number > 0 || team == NULL || team->watched == 0)
 		return;
 	env = &team->model->env;
-	env->progress(env->arg, (int64_t) ((double) team->watched
-									   * (team->step + (double) done / (double) total)
-									   / team->steps), team->watched);
+	rows = (int64_t) ((double) team->watched * (team->step + (double) done / (double) total)
+					  / team->steps);
+	if (team->answers)
+		tell_share(team, rows);
+	else
+		env->progress(env->arg, rows, team->watched);
 }
 
 int64_t
@@ -298,6 +357,7 @@ await_items(TnpTeam *team, int64_t n)
 		}
 		pthread_cond_timedwait(&team->done, &team->lock, &until);
 		tnp_worker_check(&team->workers[0], NULL);
+		tell_answered(team);
 	}
 	pthread_mutex_unlock(&team->lock);
 	return nanoseconds(CLOCK_MONOTONIC, &at) - began;
@@ -330,6 +390,7 @@ run_round(TnpTeam *team, int64_t n, TnpItem item, void *state, int64_t *slept, T
 	pthread_mutex_unlock(&team->lock);
 	take_items(team, &team->workers[0]);
 	*slept = await_items(team, n);
+	tell_answered(team);
 	/* an interrupt that was seen ends the call, even if all items were under way by then */
 	if (atomic_load(&team->failed) == INT64_MAX)
 		return atomic_load(&team->stop) ? tnp_fail(error, TNP_INTERRUPTED, "interrupted") : TNP_OK;

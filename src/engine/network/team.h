@@ -96,6 +96,16 @@ void		tnp_team_watch(TnpTeam *team, int64_t rows, int steps);
 void		tnp_team_next_step(TnpTeam *team);
 void		tnp_worker_progress(TnpWorker *worker, int64_t done, int64_t total);
 
+/*
+ * Rows that are answered, for the environment's `answered`. worker_answered: so many more are, by
+ * this worker; the calling thread reports those of all, at the latest as a run ends. watch_answers:
+ * `rows` rows will be answered at once, by the whole team in so many steps; they are reported by
+ * what is done of these, like progress, and those left with the end.
+ */
+void		tnp_worker_answered(TnpWorker *worker, int64_t rows);
+void		tnp_team_watch_answers(TnpTeam *team, int64_t rows, int steps);
+void		tnp_team_end_answers(TnpTeam *team);
+
 /* As many workers as n rows can be shared out to. */
 int64_t		tnp_team_most(int64_t n);
 
