@@ -15,8 +15,8 @@ COMMENT ON FUNCTION posterior.predict(name, anyelement)
 	IS 'predictive distribution of the target of a row, which may be a jsonb, given a named '
 		'context; columns are matched by name';
 COMMENT ON FUNCTION posterior.progress()
-	IS 'what backends are reading and encoding, as far as the user may see it; the view '
-		'posterior.stat_progress shows it';
+	IS 'what backends are reading, encoding and answering, as far as the user may see it; the '
+		'view posterior.stat_progress shows it';
 COMMENT ON FUNCTION posterior.load_model(text, text)
 	IS 'load a model from a file of the server; needs EXECUTE, INSERT on posterior.model_file and '
 		'pg_read_server_files';

@@ -753,8 +753,8 @@ CREATE FUNCTION posterior.progress(OUT pid integer, OUT context_id uuid, OUT pha
 	AS 'MODULE_PATHNAME', 'posterior_progress_rows' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
 		COST 100 ROWS 10;
 COMMENT ON FUNCTION posterior.progress()
-	IS 'what backends are reading and encoding, as far as the user may see it; the view '
-		'posterior.stat_progress shows it';
+	IS 'what backends are reading, encoding and answering, as far as the user may see it; the '
+		'view posterior.stat_progress shows it';
 
 \ir parts/context_views.sql
 GRANT SELECT ON posterior.contexts, posterior.stat_contexts, posterior.stat_progress TO PUBLIC;

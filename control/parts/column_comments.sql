@@ -78,8 +78,9 @@ COMMENT ON COLUMN posterior.stat_progress.name
 	IS 'name of the context; NULL for a context value, a frame or an evidence, and while the '
 		'context is created';
 COMMENT ON COLUMN posterior.stat_progress.phase
-	IS 'reading rows, encoding prefix or encoding suffix';
-COMMENT ON COLUMN posterior.stat_progress.done IS 'rows so far';
+	IS 'reading rows, encoding prefix, encoding suffix, answering questions, drawing or scoring';
+COMMENT ON COLUMN posterior.stat_progress.done
+	IS 'rows so far, each as often as it is drawn or scored';
 COMMENT ON COLUMN posterior.stat_progress.total IS 'rows in all';
 
 COMMENT ON COLUMN posterior.stat_server.state IS 'off, waiting, starting or ready';

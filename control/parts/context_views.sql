@@ -46,4 +46,4 @@ CREATE OR REPLACE VIEW posterior.stat_progress WITH (security_barrier) AS
 	FROM posterior.progress() p LEFT JOIN posterior.context_definition d ON d.id
 		OPERATOR(pg_catalog.=) p.context_id;
 COMMENT ON VIEW posterior.stat_progress
-	IS 'rows that backends have read or encoded so far, for named contexts and others';
+	IS 'rows that backends have read, encoded or answered so far, for named contexts and others';

@@ -8,6 +8,7 @@
 #include "pg/base/bridge.h"
 #include "pg/cache/route.h"
 #include "pg/device/device_client.h"
+#include "pg/shmem/progress.h"
 
 /* Whether a small request about an encoding on the device goes there; if so it is counted. */
 static bool
@@ -43,6 +44,33 @@ device_comes_first(PosteriorContextHandle *e, const TnpRequest *r)
 	return posterior_route_to_device(e->model);
 }
 
+int64
+posterior_request_rows(const TnpRequest *r)
+{
+	return r->queries.n * (r->kind == TNP_REQUEST_SAMPLE ? r->draws
+						   : r->kind == TNP_REQUEST_SCORE ? Max(r->orders, 1) : 1);
+}
+
+bool
+posterior_show_question(const pg_uuid_t *context, TnpRequestKind kind, int64 total)
+{
+	return posterior_progress_ask(context, kind == TNP_REQUEST_SAMPLE ? POSTERIOR_DRAWING
+								  : kind == TNP_REQUEST_SCORE ? POSTERIOR_SCORING
+								  : POSTERIOR_ANSWERING, total);
+}
+
+void
+posterior_show_asked(int64 done)
+{
+	posterior_progress_asked(done);
+}
+
+void
+posterior_show_end(void)
+{
+	posterior_progress_end();
+}
+
 /* Ask the device. False if it has failed and the CPU may answer. */
 static bool
 execute_on_device(PosteriorContextHandle *e, TnpRequest *r)
@@ -63,7 +91,10 @@ execute_on_device(PosteriorContextHandle *e, TnpRequest *r)
 			break;
 	}
 	if (status == TNP_OK)
+	{
+		posterior_progress_answered(posterior_request_rows(r));
 		return true;
+	}
 	/* the device has told that it does not compute such a request; nothing has failed */
 	if (status == TNP_NOT_HERE)
 		return false;

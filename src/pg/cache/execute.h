@@ -25,6 +25,18 @@ void		posterior_execute(PosteriorContextHandle *e, TnpRequest *request);
 void		posterior_execute_uncached(PosteriorContextHandle *fresh,
 									   const PosteriorContextHandle *like, TnpRequest *request);
 
+/* Rows that are answered with a request, each as often as it is drawn or scored. */
+int64		posterior_request_rows(const TnpRequest *request);
+
+/*
+ * Show in posterior.stat_progress that requests of this kind are answered, about `total` rows in
+ * all, for a named context or NULL (posterior_progress_ask); true: the caller calls
+ * posterior_show_end. asked: so many are answered before the next request.
+ */
+bool		posterior_show_question(const pg_uuid_t *context, TnpRequestKind kind, int64 total);
+void		posterior_show_asked(int64 done);
+void		posterior_show_end(void);
+
 /* Whether what this encoding answered last is bitwise reproducible. */
 bool		posterior_executed_exactly(const PosteriorContextHandle *e);
 

@@ -121,11 +121,19 @@ env_progress(void *arg, int64_t done, int64_t total)
 		pgstat_report_wait_start(encode_event);
 }
 
+static void
+env_answered(void *arg, int64_t rows)
+{
+	(void) arg;
+	posterior_progress_answered(rows);
+}
+
 TnpEnv
 posterior_env(MemoryContext context)
 {
 	TnpEnv		env = {.alloc = env_alloc,.free = env_free,.interrupted = env_interrupted,
-		.arg = context,.threads = env_threads,.estimators = env_estimators,.progress = env_progress
+		.arg = context,.threads = env_threads,.estimators = env_estimators,.progress = env_progress,
+		.answered = env_answered
 	};
 
 	switch (posterior_kernels)

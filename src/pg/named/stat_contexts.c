@@ -110,7 +110,8 @@ PG_FUNCTION_INFO_V1(posterior_progress_rows);
 Datum
 posterior_progress_rows(PG_FUNCTION_ARGS)
 {
-	static const char *const names[] = {"", "reading rows", "encoding prefix", "encoding suffix"};
+	static const char *const names[] = {"", "reading rows", "encoding prefix", "encoding suffix",
+		"answering questions", "drawing", "scoring"};
 	ReturnSetInfo *result = posterior_materialize(fcinfo);
 
 	posterior_shared_attach();
@@ -123,7 +124,7 @@ posterior_progress_rows(PG_FUNCTION_ARGS)
 		Datum		values[5];
 		bool		nulls[5] = {false};
 
-		if (phase == 0 || phase > POSTERIOR_SUFFIX)
+		if (phase == 0 || phase > POSTERIOR_SCORING)
 			continue;
 		pg_read_barrier();
 		seen = *p;

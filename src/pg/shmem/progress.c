@@ -17,6 +17,11 @@ static PosteriorProgress *mine = NULL;
 static int	nesting;			/* subtransactions around the work that is shown */
 static int64 before;			/* rows that were done when the present step began */
 
+/* The question that is answered. */
+static PosteriorPhase asked_phase;	/* 0: none is */
+static int64 asked_done,		/* rows */
+			asked_total;
+
 static Size
 progress_size(void)
 {
@@ -55,6 +60,7 @@ posterior_progress_end(void)
 		pg_atomic_write_u32(&mine->pid, 0);
 	}
 	mine = NULL;
+	asked_phase = 0;
 }
 
 static void
@@ -130,8 +136,38 @@ posterior_progress(PosteriorPhase phase, int64 done, int64 total)
 void
 posterior_progress_within(int64 done)
 {
-	if (mine != NULL)
+	/* rows that the engine encodes to answer a question are not those that it is about */
+	if (mine != NULL && pg_atomic_read_u32(&mine->phase) < POSTERIOR_ANSWERING)
 		pg_atomic_write_u64(&mine->done, (uint64) (before + done));
+}
+
+/* ---- questions ------------------------------------------------------------------------------- */
+
+bool
+posterior_progress_ask(const pg_uuid_t *context, PosteriorPhase phase, int64 total)
+{
+	if (total <= 1 || !posterior_progress_begin(context))
+		return false;
+	asked_phase = phase;
+	asked_total = total;
+	posterior_progress_asked(0);
+	return true;
+}
+
+void
+posterior_progress_asked(int64 done)
+{
+	if (asked_phase == 0)
+		return;
+	/* posterior.cache = verify asks everything twice */
+	asked_done = Min(done, asked_total);
+	posterior_progress(asked_phase, asked_done, asked_total);
+}
+
+void
+posterior_progress_answered(int64 rows)
+{
+	posterior_progress_asked(asked_done + rows);
 }
 
 /* ---- rows that aggregates take --------------------------------------------------------------- */

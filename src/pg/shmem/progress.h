@@ -1,5 +1,6 @@
 /*
- * progress.h: what a backend is reading or encoding, for the view posterior.stat_progress.
+ * progress.h: what a backend is reading, encoding or answering, for the view
+ * posterior.stat_progress.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -17,7 +18,10 @@ typedef enum PosteriorPhase
 {
 	POSTERIOR_READING = 1,
 	POSTERIOR_PREFIX,
-	POSTERIOR_SUFFIX
+	POSTERIOR_SUFFIX,
+	POSTERIOR_ANSWERING,		/* these three by posterior_progress_ask */
+	POSTERIOR_DRAWING,
+	POSTERIOR_SCORING
 } PosteriorPhase;
 
 typedef struct PosteriorProgress
@@ -48,6 +52,16 @@ void		posterior_progress(PosteriorPhase phase, int64 done, int64 total);
 /* So many rows more are done than the last call of posterior_progress said. */
 void		posterior_progress_within(int64 done);
 void		posterior_progress_end(void);
+
+/*
+ * Show, like posterior_progress_begin, that this backend answers a question about `total` rows;
+ * of one row nothing is shown. A statement may put it in several requests: asked says how many rows
+ * are answered before the next of them, answered that so many more are. What is read or encoded
+ * meanwhile is shown until then.
+ */
+bool		posterior_progress_ask(const pg_uuid_t *context, PosteriorPhase phase, int64 total);
+void		posterior_progress_asked(int64 done);
+void		posterior_progress_answered(int64 rows);
 
 /*
  * Have aggregates of this backend and of its parallel workers count the rows that they take, or no

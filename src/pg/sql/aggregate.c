@@ -214,16 +214,19 @@ static bool
 rows_evidence(PosteriorModel *model, const PosteriorRows *rows, bool may_be_few, double *sum)
 {
 	TnpRows		all = posterior_rows_view(rows, true);
-	int64		n;
+	int64		n,
+				given;
+	bool		shown;
 	TnpError	error;
-	TnpStatus	status = tnp_evidence_begin(model->model, &all, &n, &error);
+	TnpStatus	status = tnp_evidence_begin(model->model, &all, &given, &error);
 
 	*sum = 0;
 	if (status == TNP_TOO_FEW_ROWS && may_be_few)
 		return false;
 	if (status != TNP_OK)
 		posterior_raise(&error, model->name);
-	while (n < all.n)
+	shown = posterior_show_question(NULL, TNP_REQUEST_SCORE, all.n - given);
+	for (n = given; n < all.n;)
 	{
 		int64		end = tnp_evidence_end(model->model, n, all.n);
 		double		part;
@@ -239,9 +242,12 @@ rows_evidence(PosteriorModel *model, const PosteriorRows *rows, bool may_be_few,
 		CHECK_FOR_INTERRUPTS();
 		lookup.rows.n = n;
 		posterior_execute_uncached(posterior_handle_build_uncached(&lookup), NULL, &request);
+		posterior_show_asked(end - given);
 		*sum += part;
 		n = end;
 	}
+	if (shown)
+		posterior_show_end();
 	return true;
 }
 

@@ -330,11 +330,22 @@ posterior_call_check(PosteriorCall *call, TnpRequest *request, int64 size, const
 	request->answer = cached;
 }
 
+bool
+posterior_call_show(const PosteriorCall *call, const TnpRequest *request, int64 total)
+{
+	return posterior_show_question(call->named != NULL ? &call->named->id : NULL, request->kind,
+								   total);
+}
+
 void
 posterior_call_execute(PosteriorCall *call, TnpRequest *request, int64 size, const char *what)
 {
+	bool		shown = posterior_call_show(call, request, posterior_request_rows(request));
+
 	posterior_execute(call->encoding, request);
 	posterior_call_check(call, request, size, what);
+	if (shown)
+		posterior_show_end();
 }
 
 Datum

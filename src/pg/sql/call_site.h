@@ -90,6 +90,13 @@ PosteriorRows *posterior_match_rows(PosteriorCall *call, ArrayType *array);
 PosteriorContextHandle *posterior_call_build_uncached(PosteriorCall *call);
 
 /*
+ * Show in posterior.stat_progress that requests of this kind about `total` rows are answered
+ * (posterior_show_question); true: the caller calls posterior_show_end.
+ */
+bool		posterior_call_show(const PosteriorCall *call, const struct TnpRequest *request,
+								int64 total);
+
+/*
  * Answer a request, of `size` numbers, about call->encoding; in verify mode compare the answer with
  * that of a fresh encoding. `what` names an answer for the error.
  */

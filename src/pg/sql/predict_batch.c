@@ -89,6 +89,7 @@ posterior_batch_answer(PosteriorBatch *batch)
 	PosteriorCall *call = batch->call;
 	TnpDistributionKind kind;
 	TnpRequest	request = {.kind = TNP_REQUEST_PREDICT};
+	bool		shown;
 	int			n,
 				size;
 
@@ -101,7 +102,12 @@ posterior_batch_answer(PosteriorBatch *batch)
 	request.answer = MemoryContextAllocHuge(batch->memory,
 											(Size) batch->rows->n * size * sizeof(double));
 	batch->before = posterior_encode_counters;
+	/* of the rows that have come so far: how many will come is not known */
+	shown = posterior_call_show(call, &request, batch->summary.rows + batch->rows->n);
+	posterior_show_asked(batch->summary.rows);
 	posterior_call_execute(call, &request, batch->rows->n * size, "a prediction");
+	if (shown)
+		posterior_show_end();
 	/* of the rows near to questions (near_rows.h), which become known with these */
 	if (call->encoding->delegate != NULL)
 		batch_count_encodes(batch);

@@ -178,6 +178,8 @@ predict_rows(PosteriorCall *call, PosteriorRows *rows, ReturnSetInfo *result)
 	double	   *params;
 	int64 batch =
 		Max(Min(rows->n, posterior_device == POSTERIOR_DEVICE_CPU ? BATCH : DEVICE_BATCH), 1);
+	TnpRequest	request = {.kind = TNP_REQUEST_PREDICT};
+	bool		shown = posterior_call_show(call, &request, rows->n);
 	int			n,
 				size;
 
@@ -190,6 +192,7 @@ predict_rows(PosteriorCall *call, PosteriorRows *rows, ReturnSetInfo *result)
 					queries = tnp_rows_part(&all, start, Min(batch, rows->n - start));
 
 		CHECK_FOR_INTERRUPTS();
+		posterior_show_asked(start);
 		row_answer(call, &queries, size, params);
 		for (int64 i = 0; i < queries.n; i++)
 		{
@@ -202,6 +205,8 @@ predict_rows(PosteriorCall *call, PosteriorRows *rows, ReturnSetInfo *result)
 			pfree(d);
 		}
 	}
+	if (shown)
+		posterior_show_end();
 }
 
 /*

@@ -107,6 +107,8 @@ rows_sample(FunctionCallInfo fcinfo, bool named, DrawnForm form)
 	ReturnSetInfo *result;
 	PosteriorRows *rows;
 	TnpRows		queries;
+	TnpRequest	request = {.kind = TNP_REQUEST_SAMPLE};
+	bool		shown;
 	Datum	   *labels = NULL;
 	double	   *y;
 
@@ -139,10 +141,12 @@ rows_sample(FunctionCallInfo fcinfo, bool named, DrawnForm form)
 						errhint("Ask for fewer draws, or in several calls with different seeds.")));
 	batch = Max(1, Min(draws, BATCH_VALUES / targets / rows->n));
 	y = MemoryContextAllocHuge(CurrentMemoryContext, batch * rows->n * targets * sizeof(double));
+	shown = posterior_call_show(call, &request, draws * rows->n);
 	for (int64 first = 0; first < draws; first += batch)
 	{
 		int64		n = Min(batch, draws - first);
 
+		posterior_show_asked(first * rows->n);
 		draw_batch(call, &queries, seed, first, n, y);
 		for (int64 i = 0; i < n * rows->n; i++)
 		{
@@ -158,6 +162,8 @@ rows_sample(FunctionCallInfo fcinfo, bool named, DrawnForm form)
 				pfree(DatumGetPointer(values[2]));
 		}
 	}
+	if (shown)
+		posterior_show_end();
 	return (Datum) 0;
 }
 

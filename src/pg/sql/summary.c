@@ -129,6 +129,7 @@ rows_summarize(FunctionCallInfo fcinfo, PosteriorCall *call, const PosteriorRows
 	Lookup		w = {0};
 	TnpRequest request = {.kind = TNP_REQUEST_REDUCE,
 						  .reductions = TNP_REDUCE_MEAN | TNP_REDUCE_SD};
+	bool		shown;
 	int			width;
 	double	   *numbers;
 
@@ -148,11 +149,13 @@ rows_summarize(FunctionCallInfo fcinfo, PosteriorCall *call, const PosteriorRows
 						| (w.observed != NULL ? TNP_REDUCE_LOG_DENSITY : 0);
 	width = tnp_reduction_width(&request);
 	numbers = MemoryContextAllocHuge(CurrentMemoryContext, (Size) batch * width * sizeof(double));
+	shown = posterior_call_show(call, &request, rows->n);
 	for (int64 start = 0; start < rows->n; start += batch)
 	{
 		TnpRows		all = posterior_rows_view(rows, false);
 
 		CHECK_FOR_INTERRUPTS();
+		posterior_show_asked(start);
 		request.queries = tnp_rows_part(&all, start, Min(batch, rows->n - start));
 		request.queries.y = w.observed != NULL ? w.observed + start : NULL;
 		request.answer = numbers;
@@ -161,6 +164,8 @@ rows_summarize(FunctionCallInfo fcinfo, PosteriorCall *call, const PosteriorRows
 		for (int64 i = 0; i < request.queries.n; i++)
 			put_row(result, &w, start + i, numbers + i * width);
 	}
+	if (shown)
+		posterior_show_end();
 }
 
 /*
