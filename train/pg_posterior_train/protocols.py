@@ -8,8 +8,10 @@ model's name): a list of
 
     title     what the table is
     prior     options of prior/curves.py, without its name
-    process   "fields": the options are those of prior/fields.py
-    errors    true: the mean squared error is shown as well
+    process   another prior whose options these are: "feeder", "fields", "images", "multisensory",
+              "sir"
+    errors    true, or some of "squared error", "absolute error": means that are shown as well
+    per_pixel true: so is the negative log likelihood of a row, of all its targets
     context   sizes, or {"from": a, "to": b} for a size drawn for every batch
     targets   rows asked
     orders    random orders over which joint densities are averaged (log of the mean density),
@@ -23,7 +25,8 @@ function `start` have been seen, and `steps` are asked for. `noise` is what the 
 that observations have, and `every` how many steps lie between the table's rows (default 10).
 
 Figures are nats per target; ± is the standard error over tasks. `exact` is the process that drew
-the tasks, with its true hyperparameters; a sawtooth has none.
+the tasks, with its true hyperparameters; sawtooth waves, simulators and pictures have none. A model
+of one target that is asked about several answers about each by itself.
 """
 import argparse
 import json
@@ -34,13 +37,14 @@ import torch
 
 from . import optimisation
 from .export import load_model
-from .predict import chain, joint_density, predict
-from .prior import curves, fields
+from .predict import chain
+from .protocol_tasks import ALONE, batch_of, draw, independent
 from .tasks import Tasks, choose
 
 SEED = 880_001
-BATCH = 16           # tasks drawn together
 SEQUENCES = 256      # sequences encoded together
+TABLES = ("classes", "numbers", "tabular")    # priors of models that are measured on real tables
+COLUMNS = {"feeder": 64, "images": 2, "multisensory": 4, "sir": 2}
 
 
 def repeat(tasks, times):
@@ -87,29 +91,10 @@ def sizes(spec):
     return [(str(size), lambda i, n, size=size: size) for size in spec]
 
 
-def draw(protocol, generator, given):
-    """Tasks of a protocol, and what the process that drew them says: {name: [B]}."""
-    options, m = protocol["prior"], protocol["targets"]
-    if protocol.get("process") == "fields":
-        data = fields.sample(generator, BATCH, given + m, **options)
-        known = {k: options[k] for k in ("lengthscale", "variance", "noise", "shift")}
-        mean, sd = fields.exact(data, given, **known)
-        asked = data.y[:, given:].double()
-        density = torch.distributions.Normal(mean, sd).log_prob(asked).mean(1)
-        error = (asked - mean).square().mean(1)
-        return data, {"exact, factorised": density, "exact, squared error": error}
-    latent = {"given": given} if options.get("latent") else {}
-    drawn = curves.draw(generator, BATCH, given + m, **options, **latent)
-    if not drawn.kernels:
-        return drawn.tasks, {}
-    alone, joint = curves.exact(drawn, given)
-    exact = {"exact, factorised": alone.mean(1)}
-    return drawn.tasks, exact if joint is None else {**exact, "exact, joint": joint / m}
-
-
 def blocks_of(model, protocol):
-    """Sizes of the buffer to be measured: none of joint heads, of latent functions, of fields."""
-    alone = protocol["prior"].get("latent") or protocol.get("process") == "fields"
+    """Sizes of the buffer to be measured: none of joint heads, of latent functions, of tasks whose
+    rows are asked alone."""
+    alone = protocol["prior"].get("latent") or protocol.get("process") in ALONE
     alone = alone or protocol.get("chains") is False
     if model.config["head"]["kind"] == "joint-gaussian" or alone:
         return []
@@ -118,19 +103,13 @@ def blocks_of(model, protocol):
 
 def one_size(model, protocol, size_of, tasks):
     """Mean and standard error of every figure of one row of the table."""
-    batches, found = -(-tasks // BATCH), {}
+    batch = batch_of(protocol, size_of(0, 1))
+    batches, found = -(-tasks // batch), {}
     for i in range(batches):
         given, m = size_of(i, batches), protocol["targets"]
         generator = torch.Generator().manual_seed(SEED + 1000 * i + given)
-        data, exact = draw(protocol, generator, given)
-        row = {}
-        if model.config["head"]["kind"] == "joint-gaussian":
-            row["joint"] = joint_density(model, data, given) / m
-        else:
-            answer, asked = predict(model, data, given), data.y[:, given:]
-            row["factorised"] = answer.log_prob(asked).double().mean(1)
-            if protocol.get("errors"):
-                row["squared error"] = (answer.moments()[0] - asked).double().square().mean(1)
+        data, exact = draw(protocol, generator, batch, given)
+        row = independent(model, protocol, data, given)
         for block in blocks_of(model, protocol):
             joint = averaged_density(model, data, given, block, protocol.get("orders", 1),
                                      generator)
@@ -166,9 +145,10 @@ def evaluate(model, protocols, tasks):
 
 
 def figure(one):
-    """A figure with its standard error; squared errors are small."""
-    digits = 3 if abs(one["mean"]) >= 0.01 else 6
-    return f"{one['mean']:.{digits}f} ± {one['se']:.{digits}f}"
+    """A figure with its standard error; squared errors are small, and those of voltages smaller."""
+    size = abs(one["mean"])
+    form = ".3f" if size >= 0.01 else ".6f" if size >= 1e-4 or size == 0 else ".2e"
+    return f"{one['mean']:{form}} ± {one['se']:{form}}"
 
 
 def caption(table):
@@ -205,11 +185,33 @@ def find_config(model_file, config):
     if not os.path.exists(path):
         raise SystemExit(f"protocols: there is no configuration {path}; name one with --config")
     with open(path, encoding="utf-8") as f:
-        found = json.load(f).get("evaluation")
-    if not found:
-        raise SystemExit(f"protocols: {os.path.basename(path)} has no evaluation; table models are "
-                         f"measured with a folder of tables (DATA)")
-    return found
+        read = json.load(f)
+    if read.get("evaluation"):
+        return read["evaluation"]
+    if read.get("prior", {}).get("name") in TABLES:
+        raise SystemExit(f"protocols: models of {os.path.basename(path)} are measured with a "
+                         f"folder of tables: make evaluate MODEL={model_file} DATA=<folder of CSV "
+                         f"files>; train/README.md says how these are described")
+    raise SystemExit(f"protocols: {os.path.basename(path)} has no evaluation, the list of what is "
+                     f"measured; name another configuration with --config")
+
+
+def use_folder(protocols, folder):
+    """Protocols whose pictures are those of a folder."""
+    pictures = [p for p in protocols if p.get("process") == "images"]
+    if folder and not pictures:
+        raise SystemExit("protocols: these tasks are drawn, and need no folder")
+    for p in pictures:
+        p["prior"] = {**p["prior"], **({"folder": folder} if folder else {})}
+        if not os.path.isdir(p["prior"]["folder"]):
+            raise SystemExit(f"protocols: there is no folder {p['prior']['folder']} of PNG files; "
+                             f"name one: make evaluate MODEL=... PROTOCOL=... DATA=<folder>")
+    return protocols
+
+
+def features_of(protocol):
+    """Columns of a protocol's tasks."""
+    return COLUMNS.get(protocol.get("process")) or protocol["prior"].get("features", 1)
 
 
 def main():
@@ -217,16 +219,17 @@ def main():
                                 description=__doc__.split("\n\n")[0])
     p.add_argument("model")
     p.add_argument("--config", help="configuration whose evaluation is run")
+    p.add_argument("--folder", help="pictures, instead of the configuration's folder")
     p.add_argument("--tasks", type=int, default=256, help="tasks for every row of a table")
     p.add_argument("--out", help="write the numbers as JSON")
     p.add_argument("--factorised", action="store_true", help="no chains, which take longest")
     a = p.parse_args()
-    protocols = find_config(a.model, a.config)
+    protocols = use_folder(find_config(a.model, a.config), a.folder)
     if a.factorised:
         protocols = [{**p, "chains": False} for p in protocols]
     model = load_model(a.model)
     features = model.config["inputs"].get("features")
-    if any(p["prior"].get("features", 1) != features for p in protocols):
+    if any(features_of(p) != features for p in protocols):
         raise SystemExit(f"protocols: the tasks have other features than the model, which takes "
                          f"{features}")
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 1)))

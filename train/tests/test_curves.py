@@ -144,8 +144,9 @@ class Protocols(unittest.TestCase):
             with open(os.path.join(CONFIGS, name), encoding="utf-8") as f:
                 config = json.load(f)
             for protocol in config.get("evaluation", []):
-                if protocol["prior"].get("features", 1) != 1 or "optimise" in protocol:
-                    continue    # the model here takes one; test_optimisation.py has the others
+                if protocols.features_of(protocol) != 1 or "optimise" in protocol:
+                    continue    # the model here takes one; test_protocols.py and
+                                # test_optimisation.py have the others
                 # A latent function is asked at its observations as well.
                 targets = 60 if protocol["prior"].get("latent") else 3
                 orders = min(2, protocol.get("orders", 1))

@@ -19,7 +19,7 @@ from pg_posterior_train.config import ConfigError, check_config, check_model
 from pg_posterior_train.export import write_model
 from pg_posterior_train import trainer
 from pg_posterior_train.config_priors import OPTIONS
-from pg_posterior_train.prior import PRIORS, curves
+from pg_posterior_train.prior import PRIORS, curves, fields
 from pg_posterior_train.trainer import Run
 
 from .common import is_protocol
@@ -284,8 +284,8 @@ class TrainingPart(unittest.TestCase):
     def test_every_option_of_every_prior_is_read(self):
         self.assertEqual(set(OPTIONS), set(PRIORS) - {"any"})    # which tests add
         for name in OPTIONS:
-            sample = PRIORS[name]
-            taken = inspect.signature(curves.draw if name == "curves" else sample).parameters
+            drawn = {"curves": curves.draw, "fields": fields.draw}.get(name, PRIORS[name])
+            taken = inspect.signature(drawn).parameters
             own = set(taken) - {"generator", "tasks", "rows", "shared", "given"}
             self.assertEqual(set(OPTIONS[name]), own, name)
 

@@ -19,10 +19,10 @@ def kernel_matrix(x, scale, variance):
     return distance.mul_(-0.5).exp_().mul_(variance[:, None, None])
 
 
-def sample(generator, tasks, rows, shared=None, features=2, lengthscale=0.6, variance=1.0,
-           noise=0.1, inputs=(0.0, 1.0), shift=0.0, functions=1):
-    """A batch of tasks; lengthscale, variance and shift are numbers or distributions of curves.py,
-    noise is a standard deviation, functions as there.
+def draw(generator, tasks, rows, features=2, lengthscale=0.6, variance=1.0, noise=0.1,
+         inputs=(0.0, 1.0), shift=0.0, functions=1):
+    """A batch of tasks, and {lengthscale, variance, shift} of each, [B]; these are numbers or
+    distributions of curves.py, noise is a standard deviation, functions as there.
     """
     s = Source(generator)
     tasks //= functions
@@ -33,16 +33,27 @@ def sample(generator, tasks, rows, shared=None, features=2, lengthscale=0.6, var
     least = JITTER * height[:, None].expand(-1, rows)
     k.diagonal(dim1=1, dim2=2).add_(torch.maximum(least, torch.full_like(least, noise**2)))
     y = torch.linalg.cholesky(k) @ s.randn(tasks, rows, functions).double()
-    y = (y + draw_number(s, shift, tasks, 1, 1).double()).transpose(1, 2).flatten(0, 1)
-    return numeric(x.repeat_interleave(functions, 0), y.float())
+    level = draw_number(s, shift, tasks, 1, 1).double()
+    y = (y + level).transpose(1, 2).flatten(0, 1)
+    known = {"lengthscale": scale, "variance": height, "shift": level.flatten()}
+    return (numeric(x.repeat_interleave(functions, 0), y.float()),
+            {name: value.repeat_interleave(functions) for name, value in known.items()})
+
+
+def sample(generator, tasks, rows, shared=None, **options):
+    """A batch of tasks; the options are those of `draw`."""
+    return draw(generator, tasks, rows, **options)[0]
 
 
 def exact(tasks, given, lengthscale, variance, noise, shift):
-    """Mean and standard deviation [B, m] of the rows after the first `given` under the process."""
-    x, y = tasks.x.double(), tasks.y.double() - shift
-    one = torch.ones(len(x), dtype=torch.float64)
-    k = kernel_matrix(x, lengthscale * one, variance * one)
-    k.diagonal(dim1=1, dim2=2).add_(max(noise**2, JITTER * variance))
+    """Mean and standard deviation [B, m] of the rows after the first `given` under the process,
+    whose lengthscale, variance and shift are numbers or [B].
+    """
+    one = torch.ones(len(tasks.x), dtype=torch.float64)
+    shift = (shift * one)[:, None]
+    x, y, variance = tasks.x.double(), tasks.y.double() - shift, variance * one
+    k = kernel_matrix(x, lengthscale * one, variance)
+    k.diagonal(dim1=1, dim2=2).add_((JITTER * variance).clamp_min(noise**2)[:, None])
     factor = torch.linalg.cholesky(k)
     white = torch.linalg.solve_triangular(factor[:, :given, :given], y[:, :given, None],
                                           upper=False)
