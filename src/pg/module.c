@@ -17,6 +17,7 @@
 #include "pg/named/fold_turns.h"
 #include "pg/named/launcher.h"
 #include "pg/named/worker.h"
+#include "pg/shmem/arena.h"
 #include "pg/shmem/progress.h"
 #include "pg/shmem/shared.h"
 #include "pg/sql/window.h"
@@ -35,6 +36,7 @@ PGDLLEXPORT void _PG_init(void);
  */
 static PosteriorSharedPart *const shared_parts[] = {
 	&posterior_incarnation_part,
+	&posterior_arena_part,
 	&posterior_progress_part,
 	&posterior_server_part,
 	&posterior_worker_part,

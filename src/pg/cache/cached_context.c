@@ -13,6 +13,7 @@
 #include "pg/base/bridge.h"
 #include "pg/device/device_client.h"
 #include "pg/models/engine_env.h"
+#include "pg/shmem/arena.h"
 #include "pg/shmem/shared.h"
 
 static void *

@@ -172,6 +172,15 @@ directory_oldest(uint64 *used)
 	return oldest;
 }
 
+static bool
+directory_may_go(const void *piece, uint64 *used)
+{
+	const PosteriorCacheEntry *entry = piece;
+
+	*used = entry->used;
+	return entry->listed && pg_atomic_read_u32((pg_atomic_uint32 *) &entry->pins) == 0;
+}
+
 static Size
 directory_evict(void *piece)
 {
@@ -201,7 +210,7 @@ directory_forget(uint32 incarnation)
 PosteriorSharedPart posterior_directory_part = {
 	.place = (void **) &posterior_directory,.size = directory_size,
 	.initialize = directory_initialize,.forget = directory_forget,
-	.oldest = directory_oldest,.evict = directory_evict
+	.oldest = directory_oldest,.evict = directory_evict,.may_go = directory_may_go
 };
 
 /* ---- finding --------------------------------------------------------------------------------- */
@@ -366,9 +375,12 @@ posterior_entry_announce(const PosteriorEntryKey *key, PosteriorModel *model, bo
 	int			of_key = 0;
 	dlist_iter	iter;
 
-	/* what another entry had is the right size */
-	for (int i = 0; entry == NULL && i < POSTERIOR_EVICTIONS && posterior_evict(1); i++)
+	if (entry == NULL
+		&& posterior_reserve(&posterior_directory_part, sizeof(PosteriorCacheEntry), true))
+	{
 		entry = posterior_arena_alloc(sizeof(PosteriorCacheEntry));
+		posterior_arena_done();
+	}
 	*full = entry == NULL;
 	if (entry == NULL)
 		return NULL;

@@ -271,29 +271,49 @@ entry_size_estimate(const Attempt *a, int64 capacity)
 		 + 65536;
 }
 
-/*
- * A copy in the arena, other entries being evicted as needed. TNP_NO_MEMORY where it does not fit.
- */
+/* A copy in shared memory, all of which is this entry's; in the reserve, if there is one. */
 static TnpStatus
-cached_keep(const Attempt *a, PosteriorCachedContext *b, int64 n, int64 capacity,
-			PosteriorCachedContext **kept, TnpError *error)
+cached_share(const Attempt *a, PosteriorCacheEntry *entry, PosteriorCachedContext *b, int64 n,
+			 int64 capacity, PosteriorCachedContext **kept, TnpError *error)
 {
 	TnpStatus	status;
 
+	posterior_arena_own(&posterior_directory_part, entry);
+	status = posterior_cached_copy(a->w->model, b, n, capacity, true, kept, error);
+	posterior_arena_done();
+	return status;
+}
+
+/*
+ * A copy that is kept: where it fits into what is free, or else where a stretch of its size can be
+ * made free. TNP_NO_MEMORY where neither is to be had; then others have lost nothing.
+ */
+static TnpStatus
+cached_keep(const Attempt *a, PosteriorCacheEntry *entry, PosteriorCachedContext *b, int64 n,
+			int64 capacity, PosteriorCachedContext **kept, TnpError *error)
+{
+	Size		bytes = entry_size_estimate(a, capacity);
+	TnpStatus	status = TNP_NO_MEMORY;
+
 	*kept = NULL;
-	if (!posterior_make_room(entry_size_estimate(a, capacity)))
+	error->status = TNP_NO_MEMORY;
+	if (posterior_is_shared)
 	{
-		error->status = TNP_NO_MEMORY;
-		return TNP_NO_MEMORY;
+		status = cached_share(a, entry, b, n, capacity, kept, error);
+		if (status == TNP_NO_MEMORY && posterior_reserve(&posterior_directory_part, bytes, true))
+			status = cached_share(a, entry, b, n, capacity, kept, error);
+		return status;
 	}
-	for (int i = 0;; i++)
+	if (!posterior_reserve(&posterior_directory_part, bytes, true))
+		return status;
+	for (int i = 0; status == TNP_NO_MEMORY; i++)
 	{
-		status =
-			posterior_cached_copy(a->w->model, b, n, capacity, posterior_is_shared, kept, error);
-		if (status != TNP_NO_MEMORY || i == POSTERIOR_EVICTIONS
-			|| !posterior_evict(entry_size_estimate(a, capacity) << i))
-			return status;
+		status = posterior_cached_copy(a->w->model, b, n, capacity, false, kept, error);
+		if (i == POSTERIOR_EVICTIONS
+			|| (status == TNP_NO_MEMORY && !posterior_evict_own(bytes << i)))
+			break;
 	}
+	return status;
 }
 
 /*
@@ -307,7 +327,7 @@ attempt_keep(Attempt *a, PosteriorContextHandle *e, PosteriorCachedContext *buil
 	int64		n = posterior_cached_rows(built);
 	TnpStatus	status;
 
-	status = cached_keep(a, built, n, lookup_capacity(a->w), kept, error);
+	status = cached_keep(a, e->entry, built, n, lookup_capacity(a->w), kept, error);
 	if (status == TNP_NO_MEMORY)
 	{
 		a->full = true;
@@ -343,7 +363,7 @@ attempt_fill(Attempt *a, PosteriorContextHandle *e, PosteriorCacheEntry *from, i
 	a->revised = built != NULL;
 	if (status == TNP_OK && built == NULL && goes_on)
 	{
-		status = cached_keep(a, from->cached, common, lookup_capacity(w), kept, error);
+		status = cached_keep(a, e->entry, from->cached, common, lookup_capacity(w), kept, error);
 		return status == TNP_OK ? attempt_append_rest(a, *kept, common, error) : status;
 	}
 	if (status == TNP_OK && built == NULL)

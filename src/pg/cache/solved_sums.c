@@ -24,6 +24,7 @@
 #include "common/hashfn.h"
 
 #define MOST_CONTENT (1 << 20)	/* bytes */
+#define SLACK 4096				/* bytes of the small pieces of an encoding */
 #define PER_CONTEXT 4			/* that are kept of a named context, or of all values of a role */
 
 static dlist_head *all_solved = NULL;	/* in shared memory */
@@ -99,9 +100,18 @@ solved_forget(uint32 incarnation)
 	}
 }
 
+static bool
+solved_may_go(const void *piece, uint64 *used)
+{
+	const PosteriorSolvedSums *s = piece;
+
+	*used = s->used;
+	return s->pins == 0;
+}
+
 PosteriorSharedPart posterior_solved_part = {
 	.place = (void **) &all_solved,.size = solved_size,.initialize = solved_initialize,
-	.forget = solved_forget,.oldest = solved_oldest,.evict = solved_evict
+	.forget = solved_forget,.oldest = solved_oldest,.evict = solved_evict,.may_go = solved_may_go
 };
 
 /* ---- finding --------------------------------------------------------------------------------- */
@@ -171,6 +181,9 @@ solved_try(const PosteriorSolvedKey *key, PosteriorSolvedContent content, Poster
 		return posterior_no_memory(error);
 	memset(s, 0, sizeof(*s));
 	s->key = *key;
+	/* until it is listed */
+	s->pins = 1;
+	posterior_arena_own(&posterior_solved_part, s);
 	bytes = posterior_arena_alloc(Max(content.length, 1));
 	s->content = (PosteriorSolvedContent) {bytes, content.length};
 	if (bytes == NULL)
@@ -251,22 +264,25 @@ posterior_solved_make(const PosteriorSolvedKey *key, PosteriorSolvedContent cont
 					  PosteriorModel *model, const TnpColumnKind *kinds, TnpSums *sums, Size words,
 					  const int64 *fit, PosteriorSolvedSums **solved, TnpError *error)
 {
-	Size		bytes = tnp_sums_encoding_bytes(model->model, sums) + content.length;
-	TnpStatus	status = TNP_NO_MEMORY;
+	Size		bytes = tnp_sums_encoding_bytes(model->model, sums) + content.length
+		+ sizeof(PosteriorSolvedSums) + SLACK;
+	TnpStatus	status;
 
 	if (posterior_is_shared && model->weights == NULL)
 		return posterior_no_memory(error);
 	posterior_lock(LW_EXCLUSIVE);
 	solved_trim(key);
 	posterior_unlock();
-	if (!posterior_make_room(bytes))
+	if (!posterior_reserve(&posterior_solved_part, bytes, true))
 		return posterior_no_memory(error);
-	for (int i = 0; status == TNP_NO_MEMORY; i++)
+	for (int i = 0;; i++)
 	{
 		status = solved_try(key, content, model, kinds, sums, words, fit, solved, error);
-		if (i == POSTERIOR_EVICTIONS || (status == TNP_NO_MEMORY && !posterior_evict(bytes << i)))
+		if (status != TNP_NO_MEMORY || i == POSTERIOR_EVICTIONS
+			|| !posterior_evict_own(bytes << i))
 			break;
 	}
+	posterior_arena_done();
 	if (status == TNP_OK)
 		*solved = solved_list(*solved, model);
 	return status;

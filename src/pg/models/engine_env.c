@@ -19,6 +19,7 @@
 #include "cpu/cpu.h"
 #include "pg/base/bridge.h"
 #include "pg/shmem/progress.h"
+#include "pg/shmem/arena.h"
 #include "pg/shmem/shared.h"
 
 int			posterior_kernels = POSTERIOR_KERNELS_CPU;
@@ -171,6 +172,13 @@ arena_drop(void *arg, void *pointer)
 	posterior_arena_free(pointer);
 }
 
+static void *
+counted_keep(void *arg, size_t size)
+{
+	*(Size *) arg += posterior_block_size(size);
+	return posterior_scratch_alloc(size);
+}
+
 TnpEnv
 posterior_shared_env(void)
 {
@@ -179,5 +187,17 @@ posterior_shared_env(void)
 	env.alloc = scratch_alloc;
 	env.keep = arena_keep;
 	env.drop = arena_drop;
+	return env;
+}
+
+TnpEnv
+posterior_counting_env(Size *bytes)
+{
+	TnpEnv		env = posterior_shared_env();
+
+	*bytes = 0;
+	env.arg = bytes;
+	env.keep = counted_keep;
+	env.drop = env.free;
 	return env;
 }

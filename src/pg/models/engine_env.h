@@ -37,6 +37,11 @@ TnpEnv		posterior_env(MemoryContext context);
 TnpEnv		posterior_shared_env(void);
 
 /*
+ * The same in this session's memory: *bytes grows by what lasting memory would take of the arena.
+ */
+TnpEnv		posterior_counting_env(Size *bytes);
+
+/*
  * While the engine encodes in this process, pg_stat_activity shows the wait event PosteriorEncode
  * (Extension before PostgreSQL 17). Nothing between begin and end may raise an error. The first
  * function gives the event its number, may raise, and comes before the others.

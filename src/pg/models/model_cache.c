@@ -22,6 +22,7 @@
 #include "utils/snapmgr.h"
 
 #define KEPT_MODELS 8			/* unused parsed models that are kept */
+#define SLACK 65536				/* bytes for the small pieces of a model */
 
 char	   *posterior_model_name = NULL;
 char	   *posterior_class_model_name = NULL;
@@ -123,9 +124,19 @@ weights_forget(uint32 incarnation)
 	}
 }
 
+static bool
+weights_may_go(const void *piece, uint64 *used)
+{
+	const PosteriorWeights *w = piece;
+
+	*used = w->used;
+	return w->pins == 0;
+}
+
 PosteriorSharedPart posterior_weights_part = {
 	.place = (void **) &all_weights,.size = weights_size,.initialize = weights_initialize,
-	.forget = weights_forget,.oldest = weights_oldest,.evict = weights_evict
+	.forget = weights_forget,.oldest = weights_oldest,.evict = weights_evict,
+	.may_go = weights_may_go,.lasting = true
 };
 
 /* ---- models of this session ------------------------------------------------------------------ */
@@ -221,44 +232,85 @@ weights_pin(const pg_uuid_t *version, int targets)
 	return found;
 }
 
-/*
- * Put a model of the arena into the list, pinned; where another session was first, its model
- * instead. NULL without memory. `model` is closed unless it is in the list.
- */
+/* An empty model of the arena, which owns what is allocated from now on; NULL without memory. */
 static PosteriorWeights *
-weights_publish(const pg_uuid_t *version, int targets, TnpModel *model, PosteriorWeights *base)
+weights_make(const pg_uuid_t *version, int targets, PosteriorWeights *base)
 {
-	PosteriorWeights *w = posterior_arena_alloc(sizeof(PosteriorWeights)),
-			   *other;
+	PosteriorWeights *w = posterior_arena_alloc(sizeof(PosteriorWeights));
 
 	if (w == NULL)
-	{
-		tnp_model_close(model);
 		return NULL;
-	}
 	memset(w, 0, sizeof(*w));
 	w->incarnation = posterior_incarnation();
 	w->version = *version;
 	w->kernels = posterior_kernels;
 	w->targets = targets;
 	w->base = base;
-	w->model = model;
 	w->pins = 1;
 	w->used = posterior_tick();
+	posterior_arena_own(&posterior_weights_part, w);
+	return w;
+}
+
+/*
+ * Put a model of the arena into the list, pinned; where another session was first, its model
+ * instead, and this one is freed.
+ */
+static PosteriorWeights *
+weights_publish(PosteriorWeights *w)
+{
+	PosteriorWeights *other;
+
 	posterior_lock(LW_EXCLUSIVE);
-	other = weights_find(version, targets);
+	other = weights_find(&w->version, w->targets);
 	if (other == NULL)
 	{
-		if (base != NULL)
-			base->pins++;
+		if (w->base != NULL)
+			w->base->pins++;
 		dlist_push_head(all_weights, &w->node);
 	}
 	posterior_unlock();
 	if (other == NULL)
 		return w;
-	tnp_model_close(model);
+	tnp_model_close(w->model);
 	posterior_arena_free(w);
 	return other;
+}
+
+/* Bytes of the arena that a file takes there; 0 if this session has no memory to find out. */
+static Size
+weights_bytes(const char *name, bytea *file)
+{
+	Size		bytes;
+	TnpEnv		env = posterior_counting_env(&bytes);
+	TnpModel   *model;
+	TnpError	error;
+	TnpStatus status =
+		tnp_model_open(&env, VARDATA_ANY(file), VARSIZE_ANY_EXHDR(file), &model, &error);
+
+	if (status == TNP_NO_MEMORY)
+		return 0;
+	if (status != TNP_OK)
+		posterior_raise(&error, name);
+	tnp_model_close(model);
+	return bytes + posterior_block_size(sizeof(PosteriorWeights));
+}
+
+/*
+ * Have room for a model in one stretch, so that it divides nothing. Weights of 16 bits are there as
+ * floats, as packed floats and as packed halves: five times the file at most. Where so much is not
+ * free, others give way to what it takes, which is found out first.
+ */
+static void
+weights_reserve(const char *name, bytea *file)
+{
+	Size		bytes;
+
+	if (posterior_reserve(&posterior_weights_part, 5 * VARSIZE_ANY(file) + SLACK, false))
+		return;
+	bytes = weights_bytes(name, file);
+	if (bytes > 0)
+		(void) posterior_reserve(&posterior_weights_part, bytes, true);
 }
 
 /* Parse a file into the arena; the model is pinned. NULL if it does not fit there. */
@@ -266,45 +318,44 @@ static PosteriorWeights *
 weights_share(const char *name, const pg_uuid_t *version, bytea *file)
 {
 	TnpEnv		env = posterior_shared_env();
-	TnpModel   *model;
+	PosteriorWeights *w;
 	TnpError	error;
-	TnpStatus status =
-		tnp_model_open(&env, VARDATA_ANY(file), VARSIZE_ANY_EXHDR(file), &model, &error);
-	bool		room;
+	TnpStatus	status = TNP_NO_MEMORY;
 
-	/*
-	 * weights of 16 bits are there as floats, as packed floats and as packed halves: five times the
-	 * file
-	 */
-	room = status == TNP_NO_MEMORY && posterior_make_room(5 * VARSIZE_ANY(file));
-	for (int i = 1; room; i++)
-	{
-		status = tnp_model_open(&env, VARDATA_ANY(file), VARSIZE_ANY_EXHDR(file), &model, &error);
-		room = status == TNP_NO_MEMORY && i < POSTERIOR_EVICTIONS
-			&& posterior_evict(VARSIZE_ANY(file) << i);
-	}
-	if (status == TNP_NO_MEMORY)
-		return NULL;
-	if (status != TNP_OK)
+	weights_reserve(name, file);
+	w = weights_make(version, 0, NULL);
+	if (w != NULL)
+		status = tnp_model_open(&env, VARDATA_ANY(file), VARSIZE_ANY_EXHDR(file), &w->model,
+								&error);
+	posterior_arena_done();
+	if (status == TNP_OK)
+		return weights_publish(w);
+	if (w != NULL)
+		posterior_arena_free(w);
+	if (status != TNP_NO_MEMORY)
 		posterior_raise(&error, name);
-	return weights_publish(version, 0, model, NULL);
+	return NULL;
 }
 
 /* A shared model of several targets over shared weights, pinned. NULL if it does not fit there. */
 static PosteriorWeights *
 weights_share_several(const PosteriorModel *base, int targets)
 {
-	PosteriorWeights *w = NULL;
-	TnpModel   *model;
+	PosteriorWeights *w;
 	TnpError	error;
+	TnpStatus	status = TNP_NO_MEMORY;
 
-	for (int i = 0; i <= POSTERIOR_EVICTIONS && w == NULL; i++)
-		if (i == 0 || posterior_evict(1))
-		{
-			if (tnp_model_several(base->model, targets, &model, &error) == TNP_OK)
-				w = weights_publish(&base->version, targets, model, base->weights);
-		}
-	return w;
+	if (!posterior_reserve(&posterior_weights_part, SLACK, false))
+		(void) posterior_reserve(&posterior_weights_part, SLACK, true);
+	w = weights_make(&base->version, targets, base->weights);
+	if (w != NULL)
+		status = tnp_model_several(base->model, targets, &w->model, &error);
+	posterior_arena_done();
+	if (status == TNP_OK)
+		return weights_publish(w);
+	if (w != NULL)
+		posterior_arena_free(w);
+	return NULL;
 }
 
 /* The session's handle of weights, whose pin it takes over. */

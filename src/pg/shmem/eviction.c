@@ -1,9 +1,14 @@
 /*
- * eviction.c: the least recently used piece of all parts gives way.
+ * eviction.c: pieces of all parts that were used least recently give way.
  *
  * What a piece is and whether anything uses it is for the part to say that owns it (segment.h). All
  * of it happens under the lock of the directory, held exclusively: no piece can be pinned between
  * being chosen and being freed.
+ *
+ * In shared memory a stretch of neighbours gives way, all of it or nothing: room for a large
+ * encoding cannot be had by freeing as many bytes here and there, and others would lose theirs in
+ * vain, at every statement anew. Blocks are walked a few dozen times at most, some nanoseconds
+ * each, and only where no free block is large enough.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -46,32 +51,117 @@ evict_one(Size *freed)
 	return true;
 }
 
-bool
-posterior_make_room(Size bytes)
+/* Evict pieces until `bytes` fit below the cache's size. */
+static bool
+make_own_room(Size bytes)
 {
 	uint64		limit = (uint64) posterior_cache_size * 1024;
 	Size		freed = 0;
-	bool		room;
 
-	if (bytes > limit)
-		return false;
-	posterior_lock(LW_EXCLUSIVE);
 	while (bytes_in_use() + bytes > limit && evict_one(&freed))
 		;
-	room = bytes_in_use() + bytes <= limit;
-	posterior_unlock();
-	return room;
+	return bytes_in_use() + bytes <= limit;
 }
 
 bool
-posterior_evict(Size bytes)
+posterior_evict_own(Size bytes)
 {
 	Size		freed = 0;
 	bool		any = false;
 
-	posterior_lock(LW_EXCLUSIVE);
+	if (posterior_is_shared)
+		return false;
 	while ((!any || freed < bytes) && evict_one(&freed))
 		any = true;
-	posterior_unlock();
 	return any;
+}
+
+/* ---- windows --------------------------------------------------------------------------------- */
+
+/* What may go. */
+typedef struct Rule
+{
+	PosteriorSharedPart *const *parts;
+	int			n_parts;
+	bool		lasting_stays;
+} Rule;
+
+static const PosteriorSharedPart *
+block_part(const Rule *rule, const PosteriorBlock *block)
+{
+	return block->owner_kind == 0 || block->owner_kind > (uint32) rule->n_parts
+		? NULL : rule->parts[block->owner_kind - 1];
+}
+
+static bool
+block_may_go(const PosteriorBlock *block, void *argument, uint64_t *used)
+{
+	const Rule *rule = argument;
+	const PosteriorSharedPart *part = block_part(rule, block);
+	uint64		when = 0;
+
+	if (part == NULL || part->may_go == NULL || (part->lasting && rule->lasting_stays)
+		|| !part->may_go(block->owner, &when))
+		return false;
+	*used = when;
+	return true;
+}
+
+/* Evict what lies in a window; the free block that it has become. */
+static PosteriorBlock *
+window_clear(PosteriorBlocks *all, PosteriorBlock *window, Size size, Rule *rule)
+{
+	all->cursor = window;
+	while (all->cursor->in_use || all->cursor->size < size)
+	{
+		/* what is behind a free block is in use */
+		PosteriorBlock *goes = all->cursor->in_use ? all->cursor
+			: posterior_block_next(all, all->cursor);
+		uint64_t	used;
+
+		if (goes == NULL || !block_may_go(goes, rule, &used))
+			return NULL;
+		(void) block_part(rule, goes)->evict(goes->owner);
+	}
+	return all->cursor;
+}
+
+bool
+posterior_reserve(const PosteriorSharedPart *part, Size bytes, bool evict)
+{
+	Size		size = posterior_block_size(bytes);
+	PosteriorEnd end = part->lasting ? POSTERIOR_END_LOW : POSTERIOR_END_HIGH;
+	Rule		rule = {.lasting_stays = part->lasting};
+	PosteriorBlocks *all;
+	PosteriorBlock *window = NULL,
+			   *block = NULL;
+
+	if (bytes > (uint64) posterior_cache_size * 1024)
+		return false;
+	if (!posterior_is_shared)
+		return make_own_room(bytes);
+	rule.parts = posterior_segment_parts(&rule.n_parts);
+	posterior_lock(LW_EXCLUSIVE);
+	all = posterior_arena_hold();
+	posterior_arena_done();
+	if (!part->lasting)
+		block = posterior_blocks_take(all, size, end);
+	if (block == NULL)
+		window = posterior_blocks_window(all, size, end, block_may_go, &rule);
+	/* lasting pieces among each other go by their use, too */
+	if (window == NULL && block == NULL && evict && part->lasting)
+	{
+		rule.lasting_stays = false;
+		window = posterior_blocks_window(all, size, POSTERIOR_END_HIGH, block_may_go, &rule);
+	}
+	if (window != NULL && (evict || (!window->in_use && window->size >= size)))
+		window = window_clear(all, window, size, &rule);
+	else
+		window = NULL;
+	if (window != NULL)
+		block = posterior_blocks_take_from(all, window, size, end);
+	posterior_arena_reserve(block, end);
+	posterior_arena_let_go();
+	posterior_unlock();
+	return block != NULL;
 }

@@ -6,18 +6,24 @@
 #ifndef POSTERIOR_EVICTION_H
 #define POSTERIOR_EVICTION_H
 
-#include "pg/base/compat.h"
-
-/* Make `bytes` free below posterior.cache_size by eviction; false where that cannot be done. */
-bool		posterior_make_room(Size bytes);
+#include "pg/shmem/arena.h"
 
 /*
- * Evict pieces of `bytes` in all, even if the cache's size allows for more: for an arena that has
- * no piece of a size although enough is free, because what is free lies in small pieces or in pages
- * for other sizes. False if there was nothing to evict. Callers try this POSTERIOR_EVICTIONS times,
- * for more each time.
+ * Have what this process allocates until posterior_arena_done() lie in one stretch of `bytes`,
+ * evicting what lies there (blocks.h), if `evict` allows it. False where no stretch is to be had,
+ * since what is in use lies in between: then nothing has been evicted. A part whose pieces last
+ * gets the lowest stretch, and what does not last makes way for it.
+ *
+ * Without preloading: make so many bytes free below posterior.cache_size, or false.
+ */
+bool		posterior_reserve(const PosteriorSharedPart *part, Size bytes, bool evict);
+
+/*
+ * Without preloading, where the process itself has no memory: evict pieces of `bytes` in all, even
+ * if the cache's size allows for more. False if there was nothing to evict. Callers try this
+ * POSTERIOR_EVICTIONS times, for more each time.
  */
 #define POSTERIOR_EVICTIONS 6
-bool		posterior_evict(Size bytes);
+bool		posterior_evict_own(Size bytes);
 
 #endif							/* POSTERIOR_EVICTION_H */

@@ -2,20 +2,17 @@
  * segment.c: the segment, its parts and its arena.
  *
  * Memory. The segment lies in the server's main shared memory: the head, the parts one after the
- * other, the arena. It is mapped at one address in all processes, as PostgreSQL itself relies on,
- * so plain pointers into it are valid everywhere. The arena is PostgreSQL's own dsa allocator on
- * memory that may never grow: nothing is ever put into /dev/shm. What one process allocates any
- * other may free; posterior_arena_alloc() returns NULL where there is no piece of a size, never an
- * error, since callers may have claimed an entry.
+ * other, the arena (arena.c). It is mapped at one address in all processes, as PostgreSQL itself
+ * relies on, so plain pointers into it are valid everywhere. Nothing is ever put into /dev/shm.
  *
  * Locks. One tranche: lock 0 is that of the directory, posterior_lock(), for lists of entries and
- * models and for lives of databases; then come the locks of the parts, which only writer logs have.
- * A process takes the lock of the directory before that of a part, and at most one of each. They
- * are held for list operations, never while anything is computed, read or waited for. The arena has
- * dsa's own locks of the tranche's id, taken last. A part's atomics are the part's own business.
+ * models and for lives of databases; then come the locks of the parts, which only writer logs and
+ * the arena have. A process takes the lock of the directory before that of a part, and at most one
+ * of each. They are held for list operations, never while anything is computed, read or waited for.
+ * A part's atomics are the part's own business.
  *
- * Without preloading, the parts lie in TopMemoryContext and the arena is a memory context; locks
- * are not taken, since no other process sees them.
+ * Without preloading, the parts lie in TopMemoryContext; locks are not taken, since no other
+ * process sees them.
  *
  * Lifetimes. Parts are initialized once, by the first process that runs the startup hook; after a
  * crash the postmaster makes shared memory anew, and with it the random `epoch`. Pointers of a part
@@ -29,7 +26,6 @@
 #include "miscadmin.h"
 #include "storage/ipc.h"
 #include "storage/shmem.h"
-#include "utils/dsa.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
@@ -44,8 +40,6 @@ static PosteriorSharedPart *const *parts = NULL;
 static int	n_parts = 0;
 static LWLockPadded *locks = NULL;	/* of the directory, then those of the parts */
 static void *arena_place = NULL;	/* in the segment */
-static dsa_area *area = NULL;	/* this process's handle of the arena */
-static MemoryContext own_arena = NULL;	/* of a session whose memory is its own */
 static shmem_startup_hook_type next_startup = NULL;
 
 #if POSTERIOR_REQUEST_HOOK
@@ -61,6 +55,7 @@ posterior_segment_declare(PosteriorSharedPart *const *all, int n)
 	n_parts = n;
 	for (int i = 0; i < n; i++)
 	{
+		parts[i]->number = i + 1;
 		parts[i]->first_lock = lock;
 		lock += parts[i]->n_locks;
 	}
@@ -95,7 +90,7 @@ head_size(void)
 static Size
 arena_size(void)
 {
-	return Max((Size) posterior_cache_size * 1024, dsa_minimum_size() + (Size) 256 * 1024);
+	return (Size) posterior_cache_size * 1024;
 }
 
 static int
@@ -160,14 +155,11 @@ segment_on_startup(void)
 	locks = GetNamedLWLockTranche(TRANCHE);
 	if (!found)
 	{
-		dsa_area   *made;
-
 		memset(base, 0, head_size());
 		segment_initialize(posterior_shared);
-		made = dsa_create_in_place(arena_place, arena_size(), locks[0].lock.tranche, NULL);
-		dsa_pin(made);
-		dsa_set_size_limit(made, arena_size()); /* never a segment of its own */
-		dsa_detach(made);
+		for (int i = 0; i < n_parts; i++)
+			if (parts[i]->behind != NULL)
+				parts[i]->behind(arena_place, arena_size());
 	}
 	posterior_is_shared = true;
 	LWLockRelease(AddinShmemInitLock);
@@ -186,35 +178,14 @@ posterior_segment_request(void)
 	shmem_startup_hook = segment_on_startup;
 }
 
-/* Attach to the arena of the server's memory. */
-static void
-arena_attach(void)
-{
-	MemoryContext before;
-
-	if (area != NULL)
-		return;
-	before = MemoryContextSwitchTo(TopMemoryContext);
-	area = dsa_attach_in_place(arena_place, NULL);
-	MemoryContextSwitchTo(before);
-	dsa_pin_mapping(area);
-}
-
 void
 posterior_segment_attach(void)
 {
 	char	   *base;
 
-	if (posterior_is_shared)
-	{
-		arena_attach();
-		return;
-	}
-	if (posterior_shared != NULL)
+	if (posterior_is_shared || posterior_shared != NULL)
 		return;
 	base = MemoryContextAllocZero(TopMemoryContext, head_size());
-	own_arena = AllocSetContextCreate(TopMemoryContext, "posterior encodings",
-									  ALLOCSET_DEFAULT_SIZES);
 	segment_lay_out(base);
 	segment_initialize(posterior_shared);
 }
@@ -246,60 +217,4 @@ uint64
 posterior_tick(void)
 {
 	return pg_atomic_fetch_add_u64(&posterior_shared->clock, 1);
-}
-
-/* ---- the arena ------------------------------------------------------------------------------- */
-
-/* In front of every piece. */
-typedef struct Piece
-{
-	uint64		size;			/* of all of it */
-	uint64		pointer;		/* dsa_pointer */
-} Piece;
-
-void *
-posterior_arena_alloc(Size size)
-{
-	Size		total = size + sizeof(Piece);
-	Piece	   *piece;
-	dsa_pointer pointer = InvalidDsaPointer;
-
-	if (size > MaxAllocHugeSize / 2)
-		return NULL;
-	if (posterior_is_shared)
-	{
-		if (total > arena_size())
-			return NULL;
-		pointer = dsa_allocate_extended(area, total, DSA_ALLOC_HUGE | DSA_ALLOC_NO_OOM);
-		/* blocks of small pieces that are empty by now lie between the pages that are free */
-		if (!DsaPointerIsValid(pointer))
-		{
-			dsa_trim(area);
-			pointer = dsa_allocate_extended(area, total, DSA_ALLOC_HUGE | DSA_ALLOC_NO_OOM);
-		}
-		piece = DsaPointerIsValid(pointer) ? dsa_get_address(area, pointer) : NULL;
-	}
-	else if (pg_atomic_read_u64(&posterior_shared->used) + total
-			 > (uint64) posterior_cache_size * 1024)
-		return NULL;
-	else
-		piece = MemoryContextAllocExtended(own_arena, total, MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
-	if (piece == NULL)
-		return NULL;
-	piece->size = total;
-	piece->pointer = pointer;
-	pg_atomic_fetch_add_u64(&posterior_shared->used, total);
-	return piece + 1;
-}
-
-void
-posterior_arena_free(void *pointer)
-{
-	Piece	   *piece = (Piece *) pointer - 1;
-
-	pg_atomic_fetch_sub_u64(&posterior_shared->used, piece->size);
-	if (posterior_is_shared)
-		dsa_free(area, piece->pointer);
-	else
-		pfree(piece);
 }

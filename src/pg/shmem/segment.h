@@ -26,6 +26,10 @@ typedef struct PosteriorSharedPart
 	void		(*initialize) (void *part);	/* the memory is zeroed */
 	int			n_locks;		/* besides the lock of the directory */
 	int			first_lock;		/* filled in */
+	uint32		number;			/* filled in: 1 … */
+
+	/* Of the part that has the shared memory behind all parts (arena.c), which is not zeroed. */
+	void		(*behind) (void *memory, Size size);
 
 	/* Free what is keyed by a life of a database. The lock of the directory is held exclusively. */
 	void		(*forget) (uint32 incarnation);
@@ -37,6 +41,14 @@ typedef struct PosteriorSharedPart
 	 */
 	void	   *(*oldest) (uint64 *used);
 	Size		(*evict) (void *piece);
+
+	/*
+	 * The same for windows (blocks.h), of which neighbours give way together. Whether nothing uses
+	 * a piece, and the tick at which it was used; and whether pieces of this part stay so long that
+	 * they lie at the low end of the arena.
+	 */
+	bool		(*may_go) (const void *piece, uint64 *used);
+	bool		lasting;
 } PosteriorSharedPart;
 
 /* What the segment itself holds. */
@@ -73,9 +85,5 @@ LWLock	   *posterior_part_lock(const PosteriorSharedPart *part, int number);
 
 /* A tick of the clock. */
 uint64		posterior_tick(void);
-
-/* Memory of the arena, aligned to 16 bytes, or NULL. Any process may free another one's. */
-void	   *posterior_arena_alloc(Size size);
-void		posterior_arena_free(void *pointer);
 
 #endif							/* POSTERIOR_SEGMENT_H */
