@@ -129,7 +129,8 @@ test_questions(const TestModel *file, const TnpModel *model, const TnpEncoding *
 	env->polls = 0;
 	env->stop_at = 2;
 	status = tnp_predict(e, &queries, params, &error);
-	ok(status == TNP_OK ? answered == ASKED : answered < ASKED,
+	/* with several threads the others may have answered all by the time one sees the interrupt */
+	ok(status == TNP_OK ? answered == ASKED : answered < ASKED + (n_threads > 1),
 	   "%s, %d threads: what is interrupted is not answered", file->name, n_threads);
 	env->stop_at = 0;
 	free(params);
