@@ -49,6 +49,7 @@
 #include "pgstat.h"
 
 #define ENTRIES_PER_KEY 4			/* contents of one context that are kept side by side */
+#define SPARE_ENTRIES 16			/* structs of entries that are allocated together */
 #define RECHECK 60000			/* ms after which a waiter looks again by itself */
 
 PosteriorDirectory *posterior_directory = NULL;
@@ -57,6 +58,67 @@ static dlist_head *
 entry_bucket(const PosteriorEntryKey *key)
 {
 	return &posterior_directory->entries[posterior_entry_key_hash(key) % POSTERIOR_BUCKETS];
+}
+
+/* ---- memory of entries ----------------------------------------------------------------------- */
+
+/* Give back the struct of an entry. The lock is held exclusively. */
+static void
+entry_put(PosteriorCacheEntry *entry)
+{
+	if (posterior_is_shared)
+	{
+		dlist_push_head(&posterior_directory->spare, &entry->node);
+		pg_atomic_fetch_sub_u64(&posterior_shared->used, sizeof(*entry));
+	}
+	else
+		posterior_arena_free(entry);
+}
+
+/* A spare struct of an entry, or NULL. */
+static PosteriorCacheEntry *
+entry_spare(void)
+{
+	PosteriorCacheEntry *entry = NULL;
+
+	posterior_lock(LW_EXCLUSIVE);
+	if (!dlist_is_empty(&posterior_directory->spare))
+	{
+		entry = dlist_container(PosteriorCacheEntry, node,
+								dlist_pop_head_node(&posterior_directory->spare));
+		pg_atomic_fetch_add_u64(&posterior_shared->used, sizeof(*entry));
+	}
+	posterior_unlock();
+	return entry;
+}
+
+/*
+ * The struct of an entry, which is there before its encoding and must not lie in the way of it, or
+ * NULL. A few together lie at the low end of the arena, beside the models; they are used again, and
+ * count as memory in use while they are.
+ */
+static PosteriorCacheEntry *
+entry_take(void)
+{
+	Size		bytes = SPARE_ENTRIES * sizeof(PosteriorCacheEntry);
+	PosteriorCacheEntry *entry,
+			   *more;
+
+	if (!posterior_is_shared)
+		return posterior_reserve(sizeof(*entry), POSTERIOR_END_HIGH, true)
+			? posterior_arena_alloc(sizeof(*entry)) : NULL;
+	entry = entry_spare();
+	if (entry != NULL || !posterior_reserve(bytes, POSTERIOR_END_LOW, true))
+		return entry;
+	more = posterior_arena_alloc(bytes);
+	posterior_arena_done();
+	pg_atomic_fetch_sub_u64(&posterior_shared->used, posterior_block_of(more)->size);
+	posterior_lock(LW_EXCLUSIVE);
+	for (int i = 0; i < SPARE_ENTRIES; i++)
+		dlist_push_tail(&posterior_directory->spare, &more[i].node);
+	posterior_unlock();
+	/* others may have taken them all, and there is no room for so many */
+	return entry_spare();
 }
 
 /* ---- freeing --------------------------------------------------------------------------------- */
@@ -73,7 +135,7 @@ entry_free(PosteriorCacheEntry *entry)
 		posterior_model_release(entry->model);
 	if (!posterior_is_shared)
 		pg_atomic_fetch_sub_u64(&posterior_shared->used, entry->bytes);
-	posterior_arena_free(entry);
+	entry_put(entry);
 }
 
 /* Take an entry out of its bucket; free it if it has no pin. The lock is held exclusively. */
@@ -147,6 +209,7 @@ directory_initialize(void *part)
 		pg_atomic_init_u64(&directory->lookups[i], 0);
 	pg_atomic_init_u64(&directory->evictions, 0);
 	dlist_init(&directory->doomed);
+	dlist_init(&directory->spare);
 	for (int i = 0; i < POSTERIOR_BUCKETS; i++)
 		dlist_init(&directory->entries[i]);
 }
@@ -370,17 +433,11 @@ posterior_entry_wait(PosteriorCacheEntry *entry)
 PosteriorCacheEntry *
 posterior_entry_announce(const PosteriorEntryKey *key, PosteriorModel *model, bool *full)
 {
-	PosteriorCacheEntry *entry = posterior_arena_alloc(sizeof(PosteriorCacheEntry)),
+	PosteriorCacheEntry *entry = entry_take(),
 			   *oldest = NULL;
 	int			of_key = 0;
 	dlist_iter	iter;
 
-	if (entry == NULL
-		&& posterior_reserve(&posterior_directory_part, sizeof(PosteriorCacheEntry), true))
-	{
-		entry = posterior_arena_alloc(sizeof(PosteriorCacheEntry));
-		posterior_arena_done();
-	}
 	*full = entry == NULL;
 	if (entry == NULL)
 		return NULL;
@@ -403,8 +460,8 @@ posterior_entry_announce(const PosteriorEntryKey *key, PosteriorModel *model, bo
 			continue;
 		if (posterior_entry_length(other) < 0)
 		{
+			entry_put(entry);
 			posterior_unlock();
-			posterior_arena_free(entry);
 			return NULL;
 		}
 		of_key++;

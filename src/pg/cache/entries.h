@@ -47,6 +47,7 @@ typedef struct PosteriorDirectory
 	pg_atomic_uint64 evictions;
 	dlist_head	entries[POSTERIOR_BUCKETS];
 	dlist_head	doomed;			/* entries in no bucket that are still pinned */
+	dlist_head	spare;			/* memory of entries that have gone, in shared memory */
 	int64		n_entries;
 } PosteriorDirectory;
 

@@ -259,16 +259,20 @@ lookup_capacity(const PosteriorLookup *w)
 	return w->grows ? w->rows.n + w->rows.n / 4 + 64 : w->rows.n;
 }
 
-/* Bytes of an entry for this many rows, roughly and not less. */
+/*
+ * Bytes of an entry that begins with these and has room for `capacity` rows, roughly and not less:
+ * what there is, which need not be so much a row, and the rows that it has no room for.
+ */
 static Size
-entry_size_estimate(const Attempt *a, int64 capacity)
+entry_size_estimate(const Attempt *a, const PosteriorCachedContext *b, int64 capacity)
 {
-	Size		row = (a->w->rows.n_features + tnp_rows_targets(&a->w->rows)) * sizeof(double);
+	Size		cells = (a->w->rows.n_features + tnp_rows_targets(&a->w->rows)) * sizeof(double),
+				row = (attempt_holding(a) != POSTERIOR_HOLDS_ENCODING ? 0
+					   : tnp_model_info(a->w->model->model)->encoding_bytes_per_row) + cells;
+	int64		more = Max(capacity - posterior_cached_capacity(b), 0);
 
-	return ((attempt_holding(a) != POSTERIOR_HOLDS_ENCODING ? 0
-			 : tnp_model_info(a->w->model->model)->encoding_bytes_per_row) + row)
-			 * (Size) (capacity + 64)
-		 + 65536;
+	return Max(row * (Size) capacity, posterior_cached_bytes(b) + row * (Size) more)
+		 + row * 64 + 65536;
 }
 
 /* A copy in shared memory, all of which is this entry's; in the reserve, if there is one. */
@@ -278,7 +282,7 @@ cached_share(const Attempt *a, PosteriorCacheEntry *entry, PosteriorCachedContex
 {
 	TnpStatus	status;
 
-	posterior_arena_own(&posterior_directory_part, entry);
+	posterior_arena_own(&posterior_directory_part, entry, false);
 	status = posterior_cached_copy(a->w->model, b, n, capacity, true, kept, error);
 	posterior_arena_done();
 	return status;
@@ -292,7 +296,7 @@ static TnpStatus
 cached_keep(const Attempt *a, PosteriorCacheEntry *entry, PosteriorCachedContext *b, int64 n,
 			int64 capacity, PosteriorCachedContext **kept, TnpError *error)
 {
-	Size		bytes = entry_size_estimate(a, capacity);
+	Size		bytes = entry_size_estimate(a, b, capacity);
 	TnpStatus	status = TNP_NO_MEMORY;
 
 	*kept = NULL;
@@ -300,11 +304,11 @@ cached_keep(const Attempt *a, PosteriorCacheEntry *entry, PosteriorCachedContext
 	if (posterior_is_shared)
 	{
 		status = cached_share(a, entry, b, n, capacity, kept, error);
-		if (status == TNP_NO_MEMORY && posterior_reserve(&posterior_directory_part, bytes, true))
+		if (status == TNP_NO_MEMORY && posterior_reserve(bytes, POSTERIOR_END_HIGH, true))
 			status = cached_share(a, entry, b, n, capacity, kept, error);
 		return status;
 	}
-	if (!posterior_reserve(&posterior_directory_part, bytes, true))
+	if (!posterior_reserve(bytes, POSTERIOR_END_HIGH, true))
 		return status;
 	for (int i = 0; status == TNP_NO_MEMORY; i++)
 	{

@@ -183,7 +183,7 @@ solved_try(const PosteriorSolvedKey *key, PosteriorSolvedContent content, Poster
 	s->key = *key;
 	/* until it is listed */
 	s->pins = 1;
-	posterior_arena_own(&posterior_solved_part, s);
+	posterior_arena_own(&posterior_solved_part, s, true);
 	bytes = posterior_arena_alloc(Max(content.length, 1));
 	s->content = (PosteriorSolvedContent) {bytes, content.length};
 	if (bytes == NULL)
@@ -273,7 +273,7 @@ posterior_solved_make(const PosteriorSolvedKey *key, PosteriorSolvedContent cont
 	posterior_lock(LW_EXCLUSIVE);
 	solved_trim(key);
 	posterior_unlock();
-	if (!posterior_reserve(&posterior_solved_part, bytes, true))
+	if (!posterior_reserve(bytes, POSTERIOR_END_HIGH, true))
 		return posterior_no_memory(error);
 	for (int i = 0;; i++)
 	{

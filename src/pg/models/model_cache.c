@@ -248,7 +248,7 @@ weights_make(const pg_uuid_t *version, int targets, PosteriorWeights *base)
 	w->base = base;
 	w->pins = 1;
 	w->used = posterior_tick();
-	posterior_arena_own(&posterior_weights_part, w);
+	posterior_arena_own(&posterior_weights_part, w, true);
 	return w;
 }
 
@@ -306,11 +306,11 @@ weights_reserve(const char *name, bytea *file)
 {
 	Size		bytes;
 
-	if (posterior_reserve(&posterior_weights_part, 5 * VARSIZE_ANY(file) + SLACK, false))
+	if (posterior_reserve(5 * VARSIZE_ANY(file) + SLACK, POSTERIOR_END_LOW, false))
 		return;
 	bytes = weights_bytes(name, file);
 	if (bytes > 0)
-		(void) posterior_reserve(&posterior_weights_part, bytes, true);
+		(void) posterior_reserve(bytes, POSTERIOR_END_LOW, true);
 }
 
 /* Parse a file into the arena; the model is pinned. NULL if it does not fit there. */
@@ -345,8 +345,8 @@ weights_share_several(const PosteriorModel *base, int targets)
 	TnpError	error;
 	TnpStatus	status = TNP_NO_MEMORY;
 
-	if (!posterior_reserve(&posterior_weights_part, SLACK, false))
-		(void) posterior_reserve(&posterior_weights_part, SLACK, true);
+	if (!posterior_reserve(SLACK, POSTERIOR_END_LOW, false))
+		(void) posterior_reserve(SLACK, POSTERIOR_END_LOW, true);
 	w = weights_make(&base->version, targets, base->weights);
 	if (w != NULL)
 		status = tnp_model_several(base->model, targets, &w->model, &error);

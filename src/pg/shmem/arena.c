@@ -184,20 +184,19 @@ posterior_arena_reserve(PosteriorBlock *block, PosteriorEnd end)
 }
 
 void
-posterior_arena_own(const PosteriorSharedPart *part, void *piece)
+posterior_arena_own(const PosteriorSharedPart *part, void *piece, bool alone)
 {
-	PosteriorBlock *block;
-
 	if (!posterior_is_shared)
 		return;
-	block = posterior_block_of(piece);
 	owner_kind = part->number;
 	owner = piece;
 	reserve_end = part->lasting ? POSTERIOR_END_LOW : POSTERIOR_END_HIGH;
+	if (!alone)
+		return;
 	/* a window that is looked for meanwhile sees both or neither */
 	posterior_arena_hold();
-	block->owner = owner;
-	block->owner_kind = owner_kind;
+	posterior_block_of(piece)->owner = owner;
+	posterior_block_of(piece)->owner_kind = owner_kind;
 	posterior_arena_let_go();
 }
 

@@ -16,10 +16,11 @@ void	   *posterior_arena_alloc(Size size);
 void		posterior_arena_free(void *pointer);
 
 /*
- * What is allocated until posterior_arena_done() belongs to this piece of a part, which is memory
- * of the arena, too, and is freed last: where nothing uses the piece, eviction may free all of it.
+ * What is allocated until posterior_arena_done() belongs to this piece of a part: where nothing
+ * uses the piece, eviction may free all of it. So does the piece itself where it has been allocated
+ * alone (`alone`); it is freed last.
  */
-void		posterior_arena_own(const PosteriorSharedPart *part, void *piece);
+void		posterior_arena_own(const PosteriorSharedPart *part, void *piece, bool alone);
 
 /* Give back what is left of a reserve (posterior_reserve in eviction.h). */
 void		posterior_arena_done(void);

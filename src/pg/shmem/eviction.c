@@ -127,11 +127,11 @@ window_clear(PosteriorBlocks *all, PosteriorBlock *window, Size size, Rule *rule
 }
 
 bool
-posterior_reserve(const PosteriorSharedPart *part, Size bytes, bool evict)
+posterior_reserve(Size bytes, PosteriorEnd end, bool evict)
 {
 	Size		size = posterior_block_size(bytes);
-	PosteriorEnd end = part->lasting ? POSTERIOR_END_LOW : POSTERIOR_END_HIGH;
-	Rule		rule = {.lasting_stays = part->lasting};
+	bool		lasting = end == POSTERIOR_END_LOW;
+	Rule		rule = {.lasting_stays = lasting};
 	PosteriorBlocks *all;
 	PosteriorBlock *window = NULL,
 			   *block = NULL;
@@ -144,12 +144,12 @@ posterior_reserve(const PosteriorSharedPart *part, Size bytes, bool evict)
 	posterior_lock(LW_EXCLUSIVE);
 	all = posterior_arena_hold();
 	posterior_arena_done();
-	if (!part->lasting)
+	if (!lasting)
 		block = posterior_blocks_take(all, size, end);
 	if (block == NULL)
 		window = posterior_blocks_window(all, size, end, block_may_go, &rule);
 	/* lasting pieces among each other go by their use, too */
-	if (window == NULL && block == NULL && evict && part->lasting)
+	if (window == NULL && block == NULL && evict && lasting)
 	{
 		rule.lasting_stays = false;
 		window = posterior_blocks_window(all, size, POSTERIOR_END_HIGH, block_may_go, &rule);

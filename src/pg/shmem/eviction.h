@@ -11,12 +11,12 @@
 /*
  * Have what this process allocates until posterior_arena_done() lie in one stretch of `bytes`,
  * evicting what lies there (blocks.h), if `evict` allows it. False where no stretch is to be had,
- * since what is in use lies in between: then nothing has been evicted. A part whose pieces last
- * gets the lowest stretch, and what does not last makes way for it.
+ * since what is in use lies in between: then nothing has been evicted. What stays long asks for
+ * POSTERIOR_END_LOW: it gets the lowest stretch, and what does not last makes way for it.
  *
  * Without preloading: make so many bytes free below posterior.cache_size, or false.
  */
-bool		posterior_reserve(const PosteriorSharedPart *part, Size bytes, bool evict);
+bool		posterior_reserve(Size bytes, PosteriorEnd end, bool evict);
 
 /*
  * Without preloading, where the process itself has no memory: evict pieces of `bytes` in all, even
