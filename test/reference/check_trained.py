@@ -19,7 +19,7 @@ from reference import Model, build, whole_prefix
 
 TASKS, SIZES = 60, (4, 16, 64)
 # How far below exact inference, in nats; a model that has learnt nothing is above 1.2 below.
-ALLOWED = {"cnp": 0.65, "inctnp_seq": 0.1, "lbanp": 0.2, "tnpd": 0.14}
+ALLOWED = {"cnp": 0.32, "inctnp_seq": 0.1, "lbanp": 0.2, "tnpd": 0.14}
 
 
 def densities(answer, y):
