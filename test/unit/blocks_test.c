@@ -163,6 +163,48 @@ clear(PosteriorBlock *from, uint64_t size)
 	return youngest;
 }
 
+/* Bytes of the longest run of neighbours that are free or old enough around a block. */
+static uint64_t
+reach(PosteriorBlock *at, uint64_t limit)
+{
+	uint64_t	run = 0,
+				used;
+	bool		holds = false;
+
+	for (PosteriorBlock *b = all.first; b != NULL; b = posterior_block_next(&all, b))
+	{
+		if (!b->in_use || (may_go(b, NULL, &used) && used <= limit))
+			run += b->size;
+		else if (holds)
+			break;
+		else
+			run = 0;
+		holds = holds || b == at;
+	}
+	return holds && (may_go(at, NULL, &used) && used <= limit) ? run : 0;
+}
+
+/* Whether the window around a block is where there is one, has it, and all of it is old enough. */
+static bool
+window_at_holds(int i, uint64_t size, uint64_t limit)
+{
+	PosteriorBlock *from = posterior_blocks_window_at(&all, taken[i], size, limit, may_go, NULL);
+	uint64_t	run = 0,
+				used;
+	bool		has = false;
+
+	if (from == NULL || reach(taken[i], limit) < size)
+		return from == NULL && reach(taken[i], limit) < size;
+	for (PosteriorBlock *b = from; b != NULL && run < size; b = posterior_block_next(&all, b))
+	{
+		if (b->in_use && (!may_go(b, NULL, &used) || used > limit))
+			return false;
+		has = has || b == taken[i];
+		run += b->size;
+	}
+	return run >= size && has;
+}
+
 static void
 check_random(void)
 {
@@ -170,7 +212,8 @@ check_random(void)
 				overlaps = 0,
 				windows = 0,
 				none = 0,
-				wrong = 0;
+				wrong = 0,
+				around = 0;
 
 	begin();
 	for (int round = 0; round < 20000; round++)
@@ -189,7 +232,10 @@ check_random(void)
 			uint64_t	wanted = posterior_block_size(size + 1),
 						best = best_by_trying(wanted);
 			PosteriorBlock *from = window(wanted, POSTERIOR_END_HIGH);
+			int			j = (int) random_below(MOST);
 
+			if (taken[j] != NULL)
+				around += !window_at_holds(j, wanted, random_below((unsigned) round + 1));
 			if (from == NULL)
 			{
 				none++;
@@ -207,6 +253,7 @@ check_random(void)
 	is_int(overlaps, 0, "and do not overlap");
 	ok(windows > 100 && none > 50, "there was a window %d times, %d times none", windows, none);
 	is_int(wrong, 0, "of all windows that whose youngest is oldest");
+	is_int(around, 0, "those around a block are where they can be");
 	for (int i = 0; i < MOST; i++)
 		if (taken[i] != NULL)
 			give(i);
@@ -251,6 +298,14 @@ check_windows(void)
 	from = window(size, POSTERIOR_END_HIGH);
 	ok(from == taken[4], "the neighbours that were used least recently go");
 	ok(window(size, POSTERIOR_END_LOW) == taken[9], "or the lowest ones");
+	ok(posterior_blocks_window_at(&all, taken[3], size, 1, may_go, NULL) == taken[4],
+	   "the neighbour of one that was used long ago goes with it");
+	ok(posterior_blocks_window_at(&all, taken[3], 3 * size / 2, 1, may_go, NULL) == NULL,
+	   "but none that was used later");
+	ok(posterior_blocks_window_at(&all, taken[3], 3 * size / 2, 105, may_go, NULL) == taken[3],
+	   "than it may have been; those behind go first");
+	ok(posterior_blocks_window_at(&all, taken[6], 64, 200, may_go, NULL) == NULL,
+	   "and one that stays has no window");
 	ok(window(7 * size / 2, POSTERIOR_END_HIGH) == NULL,
 	   "where one in use is in the way there is no window");
 	is_int((long long) clear(from, size), 1, "a window is cleared");

@@ -244,6 +244,12 @@ directory_may_go(const void *piece, uint64 *used)
 	return entry->listed && pg_atomic_read_u32((pg_atomic_uint32 *) &entry->pins) == 0;
 }
 
+static void *
+directory_memory(const void *piece)
+{
+	return ((const PosteriorCacheEntry *) piece)->cached;
+}
+
 static Size
 directory_evict(void *piece)
 {
@@ -273,7 +279,8 @@ directory_forget(uint32 incarnation)
 PosteriorSharedPart posterior_directory_part = {
 	.place = (void **) &posterior_directory,.size = directory_size,
 	.initialize = directory_initialize,.forget = directory_forget,
-	.oldest = directory_oldest,.evict = directory_evict,.may_go = directory_may_go
+	.oldest = directory_oldest,.evict = directory_evict,.may_go = directory_may_go,
+	.memory = directory_memory
 };
 
 /* ---- finding --------------------------------------------------------------------------------- */

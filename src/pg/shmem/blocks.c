@@ -14,6 +14,7 @@
  * least recently, wherever it lies, frees a run of neighbours by luck only, and nothing where a
  * block in between stays. So the blocks are looked at in the order of addresses: the window is a
  * run of free blocks and such as may go, and of all windows that whose youngest member is oldest.
+ * As that takes some dozen walks over all blocks, the neighbours of what is oldest are tried first.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -355,4 +356,38 @@ posterior_blocks_window(const PosteriorBlocks *all, uint64_t size, PosteriorEnd 
 			low = middle + 1;
 	}
 	return window_until(&s, high);
+}
+
+/* Whether a block is free, or may go and was used at `limit` or before. */
+static bool
+gives_way(const PosteriorBlock *block, uint64_t limit, PosteriorMayGo may_go, void *argument)
+{
+	uint64_t	used;
+
+	return !block->in_use || (may_go(block, argument, &used) && used <= limit);
+}
+
+PosteriorBlock *
+posterior_blocks_window_at(const PosteriorBlocks *all, PosteriorBlock *block, uint64_t size,
+						   uint64_t limit, PosteriorMayGo may_go, void *argument)
+{
+	uint64_t	run = 0;
+
+	for (PosteriorBlock *b = block; b != NULL && run < size; b = posterior_block_next(all, b))
+	{
+		if (!gives_way(b, limit, may_go, argument))
+			break;
+		run += b->size;
+	}
+	/* none of it if the block itself stays */
+	while (run > 0 && run < size && block->before > 0)
+	{
+		PosteriorBlock *before = (PosteriorBlock *) ((char *) block - block->before);
+
+		if (!gives_way(before, limit, may_go, argument))
+			break;
+		block = before;
+		run += block->size;
+	}
+	return run >= size ? block : NULL;
 }

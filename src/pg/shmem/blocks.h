@@ -90,4 +90,12 @@ void		posterior_blocks_give(PosteriorBlocks *all, PosteriorBlock *block);
 PosteriorBlock *posterior_blocks_window(const PosteriorBlocks *all, uint64_t size,
 										PosteriorEnd end, PosteriorMayGo may_go, void *argument);
 
+/*
+ * Such a stretch around this block, of neighbours that are free or were used at `limit` or before;
+ * NULL if they do not reach so far. It takes a walk over these alone.
+ */
+PosteriorBlock *posterior_blocks_window_at(const PosteriorBlocks *all, PosteriorBlock *block,
+										   uint64_t size, uint64_t limit, PosteriorMayGo may_go,
+										   void *argument);
+
 #endif							/* POSTERIOR_BLOCKS_H */

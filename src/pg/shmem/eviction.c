@@ -7,8 +7,9 @@
  *
  * In shared memory a stretch of neighbours gives way, all of it or nothing: room for a large
  * encoding cannot be had by freeing as many bytes here and there, and others would lose theirs in
- * vain, at every statement anew. Blocks are walked a few dozen times at most, some nanoseconds
- * each, and only where no free block is large enough.
+ * vain, at every statement anew. The least recently used piece and what lies beside it are tried
+ * first: to find the best stretch all blocks are walked some dozen times, 8 ms with 3,000 encodings
+ * in 1 GB.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -23,13 +24,11 @@ bytes_in_use(void)
 	return pg_atomic_read_u64(&posterior_shared->used);
 }
 
-/* Evict the least recently used piece; *freed grows by its bytes. False if there is none. */
-static bool
-evict_one(Size *freed)
+/* The least recently used piece, or NULL; its part and the tick of its use. */
+static void *
+find_oldest(const PosteriorSharedPart **owner, uint64 *oldest_used)
 {
-	const PosteriorSharedPart *owner = NULL;
 	void	   *oldest = NULL;
-	uint64		oldest_used = 0;
 	int			n;
 	PosteriorSharedPart *const *parts = posterior_segment_parts(&n);
 
@@ -38,13 +37,24 @@ evict_one(Size *freed)
 		uint64		used;
 		void	   *piece = parts[i]->oldest != NULL ? parts[i]->oldest(&used) : NULL;
 
-		if (piece != NULL && (oldest == NULL || used < oldest_used))
+		if (piece != NULL && (oldest == NULL || used < *oldest_used))
 		{
-			owner = parts[i];
+			*owner = parts[i];
 			oldest = piece;
-			oldest_used = used;
+			*oldest_used = used;
 		}
 	}
+	return oldest;
+}
+
+/* Evict the least recently used piece; *freed grows by its bytes. False if there is none. */
+static bool
+evict_one(Size *freed)
+{
+	const PosteriorSharedPart *owner = NULL;
+	uint64		used = 0;
+	void	   *oldest = find_oldest(&owner, &used);
+
 	if (oldest == NULL)
 		return false;
 	*freed += owner->evict(oldest);
@@ -126,6 +136,32 @@ window_clear(PosteriorBlocks *all, PosteriorBlock *window, Size size, Rule *rule
 	return all->cursor;
 }
 
+/*
+ * A window around the least recently used piece: of it alone, or else with neighbours of the older
+ * half. Encodings are mostly of like sizes, so that this is nearly always all there is to do.
+ */
+static PosteriorBlock *
+window_of_oldest(const PosteriorBlocks *all, Size size, Rule *rule)
+{
+	const PosteriorSharedPart *owner = NULL;
+	uint64		used = 0,
+				now = pg_atomic_read_u64(&posterior_shared->clock);
+	void	   *piece = find_oldest(&owner, &used);
+	PosteriorBlock *block,
+			   *window;
+
+	if (piece != NULL && owner->memory != NULL)
+		piece = owner->memory(piece);
+	if (piece == NULL)
+		return NULL;
+	block = posterior_block_of(piece);
+	window = posterior_blocks_window_at(all, block, size, used, block_may_go, rule);
+	if (window == NULL)
+		window = posterior_blocks_window_at(all, block, size, used + (now - used) / 2,
+											block_may_go, rule);
+	return window;
+}
+
 bool
 posterior_reserve(Size bytes, PosteriorEnd end, bool evict)
 {
@@ -146,7 +182,9 @@ posterior_reserve(Size bytes, PosteriorEnd end, bool evict)
 	posterior_arena_done();
 	if (!lasting)
 		block = posterior_blocks_take(all, size, end);
-	if (block == NULL)
+	if (block == NULL && evict && !lasting)
+		window = window_of_oldest(all, size, &rule);
+	if (block == NULL && window == NULL)
 		window = posterior_blocks_window(all, size, end, block_may_go, &rule);
 	/* lasting pieces among each other go by their use, too */
 	if (window == NULL && block == NULL && evict && lasting)

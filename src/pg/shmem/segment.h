@@ -49,6 +49,8 @@ typedef struct PosteriorSharedPart
 	 */
 	bool		(*may_go) (const void *piece, uint64 *used);
 	bool		lasting;
+	/* some memory of a piece that does not lie among its memory itself; or NULL */
+	void	   *(*memory) (const void *piece);
 } PosteriorSharedPart;
 
 /* What the segment itself holds. */
