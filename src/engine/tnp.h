@@ -379,8 +379,12 @@ TNP_EXPORT double tnp_nearest_target(const TnpNearest *nearest, double y);
  */
 typedef struct TnpSums TnpSums;
 
-/* Whether a model's contexts can be sums; the functions below are for such models. */
+/*
+ * Whether a model's contexts can be sums; the functions below are for such models. And whether they
+ * are rather sums than rows where both will do.
+ */
 TNP_EXPORT bool tnp_keeps_sums(const TnpModel *model);
+TNP_EXPORT bool tnp_prefers_sums(const TnpModel *model);
 
 /* Words of a basis of so many columns. */
 TNP_EXPORT size_t tnp_basis_words(const TnpModel *model, int n_features);
@@ -414,7 +418,8 @@ TNP_EXPORT TnpStatus tnp_sums_merge(const TnpModel *model, TnpSums *into, TnpSum
 
 /* words [tnp_sums_words] of sums; and back, into begun sums, words being untrusted. */
 TNP_EXPORT void tnp_sums_write(const TnpModel *model, TnpSums *sums, int64_t *words);
-TNP_EXPORT TnpStatus tnp_sums_read(TnpSums *sums, const int64_t *words, TnpError *error);
+TNP_EXPORT TnpStatus tnp_sums_read(const TnpModel *model, TnpSums *sums, const int64_t *words,
+								   TnpError *error);
 
 /*
  * An encoding of the rows of sums, which it copies: it answers as one that was built of these rows
@@ -423,8 +428,8 @@ TNP_EXPORT TnpStatus tnp_sums_read(TnpSums *sums, const int64_t *words, TnpError
 TNP_EXPORT TnpStatus tnp_sums_encode(const TnpModel *model, const TnpColumnKind *kinds,
 									 TnpSums *sums, TnpEncoding **encoding, TnpError *error);
 
-/* Whether a row with this target can be added to sums. */
-TNP_EXPORT bool tnp_sums_takes(const TnpSums *sums, double y);
+/* Whether a row with these cells [columns] and this target can be added to sums. */
+TNP_EXPORT bool tnp_sums_takes(const TnpModel *model, TnpSums *sums, const double *x, double y);
 
 /*
  * What an encoding of sums has found by the evidence, as words [tnp_fit_words] under its basis: the
@@ -452,8 +457,10 @@ TNP_EXPORT double tnp_sums_drift(const TnpEncoding *encoding);
 
 /*
  * The log density of the targets of an encoding's sums, the rows that it was made of, whose
- * precisions it has found: weights and noise integrated out, settings averaged.
+ * precisions it has found: weights and noise integrated out, settings averaged. Only of models that
+ * have it in closed form.
  */
+TNP_EXPORT bool tnp_sums_have_evidence(const TnpModel *model);
 TNP_EXPORT double tnp_sums_log_evidence(const TnpEncoding *encoding);
 
 /* ---- distributions --------------------------------------------------------------------------- */

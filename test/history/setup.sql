@@ -1,7 +1,7 @@
 -- The tables, contexts and checks of the history checker.
 CREATE EXTENSION pg_posterior;
 SELECT posterior.load_model(m, current_setting('test.models') || '/' || m || '.safetensors')
-	FROM unnest(ARRAY['packed_causal', 'prefix_causal_scaled', 'sums']) m;
+	FROM unnest(ARRAY['packed_causal', 'prefix_causal_scaled', 'sums', 'mean_scaled']) m;
 ALTER DATABASE postgres SET posterior.model = 'packed_causal';
 SET posterior.model = 'packed_causal';
 
@@ -56,6 +56,8 @@ INSERT INTO h (x, label, y) SELECT random(), chr(65 + i % 3), random()
 	FROM generate_series(1, 40) i;
 SELECT posterior.create_context('sums', 'h', 'y', features => '{x,z,label}', model => 'sums',
 		filter => 'z < 30');
+SELECT posterior.create_context('vectors', 'h', 'y', features => '{x,z}', model => 'mean_scaled',
+		maintain => 'sums');
 DELETE FROM h WHERE k > 25;
 
 -- One model of each way to keep a context, each a named context of its name. A value of the rows
@@ -375,49 +377,59 @@ BEGIN
 		ELSE check_named('refreshed') END;
 END $$;
 
--- A context that keeps sums has those of the rows, and answers as when these are read.
-CREATE FUNCTION sums_from_scratch(basis posterior.context) RETURNS posterior.context STABLE
-	LANGUAGE plpgsql SET posterior.model = 'sums' AS $$
+-- Contexts that keep sums, of features or of vectors, have those of the rows, and answer as when
+-- these are read.
+CREATE FUNCTION sums_from_scratch(context text, basis posterior.context) RETURNS posterior.context
+	STABLE LANGUAGE plpgsql SET posterior.model = 'sums' AS $$
 BEGIN
-	RETURN (SELECT posterior.context(basis, y, x, z, label) FROM h WHERE z < 30);
+	IF context = 'sums' THEN
+		RETURN (SELECT posterior.context(basis, y, x, z, label) FROM h WHERE z < 30);
+	END IF;
+	PERFORM set_config('posterior.model', 'mean_scaled', true);
+	RETURN (SELECT posterior.context(basis, y, x, z) FROM h);
 END $$;
-CREATE FUNCTION sums_answers() RETURNS posterior.distribution[] STABLE
+CREATE FUNCTION sums_answers(context text) RETURNS posterior.distribution[] STABLE
 	LANGUAGE plpgsql AS $$
 BEGIN
-	RETURN (SELECT array_agg(prediction ORDER BY ord) FROM posterior.predict_rows('sums',
+	RETURN (SELECT array_agg(prediction ORDER BY ord) FROM posterior.predict_rows(context,
 			ARRAY(SELECT q FROM (SELECT x, z, 'B' AS label FROM questions()) q)));
 END $$;
-CREATE FUNCTION sums_answers_read() RETURNS posterior.distribution[] STABLE
+CREATE FUNCTION sums_answers_read(context text) RETURNS posterior.distribution[] STABLE
 	LANGUAGE plpgsql SET posterior.cache = off AS $$
 BEGIN
-	RETURN sums_answers();
+	RETURN sums_answers(context);
 END $$;
 CREATE FUNCTION sums_basis(value posterior.context) RETURNS posterior.context STABLE
 	LANGUAGE plpgsql SET posterior.model = 'sums' AS $$
 BEGIN
 	RETURN posterior.basis(value);
 END $$;
-CREATE FUNCTION check_sums() RETURNS int STABLE LANGUAGE plpgsql AS $$
+CREATE FUNCTION check_sums(context text) RETURNS int STABLE LANGUAGE plpgsql AS $$
 DECLARE
 	result int;
 BEGIN
 	-- it may have been altered when there were too few rows
-	IF (SELECT basis IS NULL FROM posterior.context_definition d WHERE d.name = 'sums') THEN
+	IF (SELECT basis IS NULL FROM posterior.context_definition d WHERE d.name = context) THEN
 		RETURN 0;
 	END IF;
-	WITH s AS MATERIALIZED (SELECT posterior.sums('sums') AS value),
+	WITH s AS MATERIALIZED (SELECT posterior.sums(context) AS value),
 	d AS (SELECT posterior.rows(value) AS rows, CASE WHEN value OPERATOR(posterior.<>)
-				coalesce(sums_from_scratch(sums_basis(value)), sums_basis(value)) THEN 1
+				coalesce(sums_from_scratch(context, sums_basis(value)), sums_basis(value)) THEN 1
 			WHEN posterior.rows(value) > 3
-				AND sums_answers()::text <> sums_answers_read()::text THEN 1 ELSE 0 END AS differ
+				AND sums_answers(context)::text <> sums_answers_read(context)::text THEN 1
+			ELSE 0 END AS differ
 		FROM s)
-	SELECT compare('sums', 6, differ, rows::text) INTO result FROM d;
+	SELECT compare(context, 6, differ, rows::text) INTO result FROM d;
 	RETURN result;
+END $$;
+CREATE FUNCTION check_sums() RETURNS int STABLE LANGUAGE plpgsql AS $$
+BEGIN
+	RETURN check_sums('sums') + check_sums('vectors');
 END $$;
 -- An older snapshot sees no row of a table that was emptied.
 CREATE FUNCTION sums_warm() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-	PERFORM posterior.warm_context('sums');
+	PERFORM posterior.warm_context(c) FROM unnest(ARRAY['sums', 'vectors']) c;
 EXCEPTION WHEN object_not_in_prerequisite_state THEN
 	NULL;
 END $$;

@@ -161,7 +161,7 @@ check_room(void)
 	ok(n == (int64_t) 1 << 32 && tnp_sums_rows(s) == n, "%s: four billion are not", name);
 	out = write_out(s);
 	s = begin();
-	ok(tnp_sums_read(s, out, &error) == TNP_OK, "%s: and can be read", name);
+	ok(tnp_sums_read(model, s, out, &error) == TNP_OK, "%s: and can be read", name);
 	free(s);
 	free(out);
 }
@@ -174,7 +174,7 @@ check_words(void)
 	TnpError	error;
 	int			refused = 0;
 
-	test_must(tnp_sums_read(s, out, &error), &error);
+	test_must(tnp_sums_read(model, s, out, &error), &error);
 	ok(same(write_out(s), at_once(ROWS)), "%s: read = written", name);
 	for (size_t i = 0; i < words; i++)
 	{
@@ -183,7 +183,7 @@ check_words(void)
 		s = begin();
 		/* the low word of a wide sum is anything */
 		out[i] = INT64_MIN;
-		refused += tnp_sums_read(s, out, &error) != TNP_OK;
+		refused += tnp_sums_read(model, s, out, &error) != TNP_OK;
 		out[i] = kept;
 		free(s);
 	}
@@ -672,7 +672,7 @@ main(void)
 		TnpRows		sample;
 
 		test_must(tnp_model_open(NULL, models[i].bytes, models[i].length, &model, &error), &error);
-		if (tnp_keeps_sums(model))
+		if (tnp_prefers_sums(model))
 		{
 			found++;
 			name = models[i].name;

@@ -35,12 +35,6 @@ mean_check(const TnpConfig *c, TnpError *error)
 	return tnp_check_rules(sizeof(rules) / sizeof(rules[0]), rules, error);
 }
 
-static void
-mean_bind(TnpBinder *b)
-{
-	(void) b;
-}
-
 static int
 mean_head_width(const TnpConfig *c)
 {
@@ -234,9 +228,10 @@ const TnpFamily tnp_mean_family = {
 	.keys = mean_keys,
 	.check = mean_check,
 	.several_targets = true,
-	.bind = mean_bind,
+	.bind = mean_bind_number,
 	.head_width = mean_head_width,
 	.appendable = mean_appendable,
+	.sums = &mean_sums_ops,
 	.cache_shape = mean_cache_shape,
 	.slots = mean_slots,
 	.row_bytes = mean_row_bytes,

@@ -94,7 +94,11 @@ TnpStatus	mean_of_rows(const TnpEncoding *e, TnpScratch *work, float *state, flo
 TnpStatus	mean_set_total(TnpEncoding *e, int64_t n, const int64_t *sum, TnpError *error);
 TnpStatus	mean_settle(TnpEncoding *e, TnpError *error);
 
-/* As TnpFamily's. */
+/* Contexts that are sums (mean_merge.h). */
+extern const struct TnpSumsOps mean_sums_ops;
+
+/* As TnpFamily's; bind finds the number of a model's bases: of all that vectors depend on. */
+void		mean_bind_number(struct TnpBinder *b);
 TnpStatus	mean_take_over(TnpEncoding *e, const TnpStretch *stretches, int64_t n, TnpError *error);
 
 #endif							/* TNP_MEAN_H */

@@ -22,10 +22,10 @@ sums_facts(const TnpEncoding *e)
 }
 
 /* Sums and solution of more rows than the facts are of lie one behind the other. */
-const TnpSums *
+const SumsState *
 sums_now(const TnpEncoding *e)
 {
-	return e->n > sums_facts(e)->n ? (const TnpSums *) (const void *) e->total
+	return e->n > sums_facts(e)->n ? (const SumsState *) (const void *) e->total
 		: sums_of(sums_facts(e));
 }
 
@@ -58,7 +58,7 @@ sums_make_facts(TnpEncoding *e, const int64_t *basis, SumsFacts **facts, TnpErro
 	const TnpModel *model = e->model;
 	const SumsConfig *c = sums_config(model);
 	TnpEnv		env = e->kept ? tnp_lasting(&model->env) : model->env;
-	size_t		bytes = tnp_sums_bytes(model, basis);
+	size_t		bytes = sums_state_bytes(model, basis);
 	int			width = sums_width(c, basis);
 
 	e->own_size = sums_facts_bytes(c, bytes, width, e->n_features);
@@ -89,7 +89,7 @@ sums_tell(const TnpModel *model, int64_t done, int64_t n)
 }
 
 static TnpStatus
-sums_add_rows(const TnpEncoding *e, int64_t first, int64_t end, TnpSums *sums, TnpError *error)
+sums_add_rows(const TnpEncoding *e, int64_t first, int64_t end, SumsState *sums, TnpError *error)
 {
 	TnpStatus	status = TNP_OK;
 
@@ -99,7 +99,7 @@ sums_add_rows(const TnpEncoding *e, int64_t first, int64_t end, TnpSums *sums, T
 
 		if (tnp_interrupted(&e->model->env))
 			return tnp_fail(error, TNP_INTERRUPTED, "interrupted");
-		status = tnp_sums_add(e->model, sums, &some, 1, error);
+		status = sums_add(e->model, &sums->common, &some, 1, error);
 	}
 	if (status == TNP_OK)
 		sums_flush(e->model, sums);
@@ -115,16 +115,16 @@ sums_found(TnpEncoding *e, int64_t n, int64_t all, TnpError *error)
 {
 	const TnpModel *model = e->model;
 	TnpRows		rows = sums_rows_of(e, 0, n);
-	int64_t    *basis = tnp_alloc(&model->env, tnp_basis_words(model, e->n_features),
+	int64_t    *basis = tnp_alloc(&model->env, sums_basis_words(model, e->n_features),
 								  sizeof(int64_t));
 	SumsFacts  *facts;
 	TnpStatus	status = basis == NULL ? tnp_no_memory(error)
-		: tnp_basis_make(model, &rows, basis, error);
+		: sums_basis_make(model, &rows, basis, error);
 
 	if (status == TNP_OK)
 		status = sums_make_facts(e, basis, &facts, error);
 	if (status == TNP_OK)
-		tnp_sums_begin(model, basis, sums_of(facts));
+		sums_begin(model, basis, &sums_of(facts)->common);
 	tnp_free(&model->env, basis);
 	for (int64_t i = 0; status == TNP_OK && i < n; i += ADD_ROWS)
 	{
@@ -182,10 +182,10 @@ sums_settle(TnpEncoding *e, TnpError *error)
 		memcpy(e->total, sums_of(f), f->sums_bytes);
 		e->totalled = f->n;
 	}
-	status = sums_add_rows(e, e->totalled, e->n, (TnpSums *) (void *) e->total, error);
+	status = sums_add_rows(e, e->totalled, e->n, (SumsState *) (void *) e->total, error);
 	e->totalled = -1;
 	if (status == TNP_OK)
-		status = sums_solve(e->model, f, (TnpSums *) (void *) e->total, sums_total_solution(e),
+		status = sums_solve(e->model, f, (SumsState *) (void *) e->total, sums_total_solution(e),
 							error);
 	if (status == TNP_OK)
 		e->totalled = e->n;
@@ -198,38 +198,35 @@ sums_take(const TnpModel *model, SumsFacts *f, size_t words, const int64_t *fit,
 {
 	TnpStatus	status = sums_fit_read(f, words, fit, error);
 
-	f->n = sums_of(f)->n;
+	f->n = sums_of(f)->common.n;
 	return status == TNP_OK ? sums_solve(model, f, sums_of(f), sums_first_solution(f), error)
 		: status;
 }
 
-size_t
-tnp_sums_encoding_bytes(const TnpModel *model, const TnpSums *sums)
+static size_t
+sums_encoding_bytes(const TnpModel *model, const TnpSums *sums)
 {
+	const SumsState *s = (const SumsState *) sums;
+
 	return sizeof(TnpEncoding) + TNP_OWN_SLACK
-		+ sums_facts_bytes(sums_config(model), tnp_sums_bytes(model, sums_basis(sums)),
-						   sums->width, sums->columns);
+		+ sums_facts_bytes(sums_config(model), sums_state_bytes(model, sums_basis(s)),
+						   s->width, sums->columns);
 }
 
-TnpStatus
-tnp_sums_encode_fitted(const TnpModel *model, const TnpColumnKind *kinds, TnpSums *sums,
-					   size_t words, const int64_t *fit, bool keep, TnpEncoding **encoding,
-					   TnpError *error)
+static TnpStatus
+sums_encode_sums(const TnpModel *model, const TnpColumnKind *kinds, TnpSums *sums, size_t words,
+				 const int64_t *fit, bool keep, TnpEncoding **encoding, TnpError *error)
 {
+	SumsState  *s = (SumsState *) sums;
 	TnpEnv		env = keep ? tnp_lasting(&model->env) : model->env;
 	TnpEncoding *e;
 	SumsFacts  *facts;
-	TnpStatus	status;
+	TnpStatus	status = tnp_sums_check_rows(model, sums->n, error);
 
 	*encoding = NULL;
-	sums_flush(model, sums);
-	if (sums->n < model->config.min_rows)
-	{
-		tnp_fail(error, TNP_TOO_FEW_ROWS, "the context has too few rows for the model");
-		tnp_detail(error, "%lld row%s given, at least %d needed", (long long) sums->n,
-				   sums->n == 1 ? "" : "s", model->config.min_rows);
-		return TNP_TOO_FEW_ROWS;
-	}
+	sums_flush(model, s);
+	if (status != TNP_OK)
+		return status;
 	e = tnp_alloc_zero(&env, 1, sizeof(TnpEncoding));
 	if (e == NULL)
 		return tnp_no_memory(error);
@@ -240,7 +237,7 @@ tnp_sums_encode_fitted(const TnpModel *model, const TnpColumnKind *kinds, TnpSum
 	e->n_features = sums->columns;
 	e->kinds = tnp_alloc_zero(&env, sums->columns, sizeof(TnpColumnKind));
 	status = e->kinds == NULL ? tnp_no_memory(error)
-		: sums_make_facts(e, sums_basis(sums), &facts, error);
+		: sums_make_facts(e, sums_basis(s), &facts, error);
 	if (status == TNP_OK)
 	{
 		if (kinds != NULL)
@@ -258,43 +255,36 @@ tnp_sums_encode_fitted(const TnpModel *model, const TnpColumnKind *kinds, TnpSum
 	return TNP_OK;
 }
 
-TnpStatus
-tnp_sums_encode(const TnpModel *model, const TnpColumnKind *kinds, TnpSums *sums,
-				TnpEncoding **encoding, TnpError *error)
-{
-	return tnp_sums_encode_fitted(model, kinds, sums, 0, NULL, false, encoding, error);
-}
-
-size_t
-tnp_fit_words(const TnpModel *model, const int64_t *basis)
+static size_t
+sums_fit_words_of(const TnpModel *model, const int64_t *basis)
 {
 	const SumsConfig *c = sums_config(model);
 
 	return sums_fit_words(c, sums_width(c, basis), (int) basis[SUMS_COLUMNS]);
 }
 
-void
-tnp_fit_write(const TnpEncoding *encoding, int64_t *words)
+static void
+sums_fit_write_of(const TnpEncoding *encoding, int64_t *words)
 {
 	sums_fit_write(sums_facts(encoding), words);
 }
 
-int64_t
-tnp_sums_fit_rows(const TnpEncoding *encoding)
+static int64_t
+sums_fit_rows(const TnpEncoding *encoding)
 {
 	return sums_facts(encoding)->measured;
 }
 
-double
-tnp_sums_drift(const TnpEncoding *encoding)
+static double
+sums_drift_of(const TnpEncoding *encoding)
 {
 	const SumsFacts *f = sums_facts(encoding);
 
 	return sums_drift(sums_now(encoding), f->measured, sums_facts_marks(f));
 }
 
-double
-tnp_sums_log_evidence(const TnpEncoding *e)
+static double
+sums_log_evidence(const TnpEncoding *e)
 {
 	const SumsFacts *f = sums_facts(e);
 	double		most = -INFINITY,
@@ -306,12 +296,6 @@ tnp_sums_log_evidence(const TnpEncoding *e)
 		sum += exp(f->density[s] - most);
 	return most + log(sum / f->settings)
 		- (double) f->n * log(sums_number(sums_basis(sums_of(f))[SUMS_SCALE]));
-}
-
-bool
-tnp_keeps_sums(const TnpModel *model)
-{
-	return model->config.family == &tnp_sums_family;
 }
 
 /* ---- the family ------------------------------------------------------------------------------ */
@@ -390,6 +374,27 @@ sums_encoding_cost(const TnpModel *model, int64_t rows)
 							+ width * c->n_lengths * (1 + (double) c->steps) / 3);
 }
 
+static const TnpSumsOps sums_ops = {
+	.basis_words = sums_basis_words,
+	.basis_make = sums_basis_make,
+	.basis_check = sums_basis_check,
+	.bytes = sums_state_bytes,
+	.words = sums_state_words,
+	.begin = sums_begin,
+	.takes = sums_takes,
+	.add = sums_add,
+	.merge = sums_merge,
+	.write = sums_write,
+	.read = sums_read,
+	.fit_words = sums_fit_words_of,
+	.fit_write = sums_fit_write_of,
+	.encoding_bytes = sums_encoding_bytes,
+	.encode = sums_encode_sums,
+	.fit_rows = sums_fit_rows,
+	.drift = sums_drift_of,
+	.log_evidence = sums_log_evidence,
+};
+
 const TnpFamily tnp_sums_family = {
 	.name = "sums",
 	.complete = sums_complete,
@@ -399,7 +404,7 @@ const TnpFamily tnp_sums_family = {
 	.bind = sums_bind,
 	.head_width = sums_head_width,
 	.appendable = sums_appendable,
-	.mergeable = true,
+	.sums = &sums_ops,
 	.takes_any_cells = true,
 	.cache_shape = sums_cache_shape,
 	.slots = sums_slots,

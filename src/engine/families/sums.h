@@ -12,6 +12,7 @@
 #define TNP_SUMS_H
 
 #include "engine/base/exact.h"
+#include "engine/families/sums_ops.h"
 #include "engine/features/directions.h"
 #include "engine/file/model.h"
 #include "engine/kernels/moments_reference.h"
@@ -158,23 +159,39 @@ void		sums_features_of_block(const TnpMoments *moments, const SumsConfig *c,
  * Sums of rows, and up to SUMS_WAITING rows that are not yet in them. What follows the structure is
  * found by the functions below.
  */
-struct TnpSums
+typedef struct SumsState
 {
+	TnpSums		common;			/* its rows include the waiting ones */
 	SumsConfig	config;
-	int64_t		n;				/* rows, the waiting ones included */
-	int			columns,
-				basis_words,
-				width,
+	int			width,
 				waiting;
-};
+} SumsState;
 
-const int64_t *sums_basis(const TnpSums *s);
-int64_t    *sums_gram(const TnpSums *s);	/* [width (width + 1) / 2] lower triangle, by rows */
-int64_t    *sums_product(const TnpSums *s); /* [width + 1] pairs of low and high word: features
+/* As TnpSumsOps'. */
+size_t		sums_basis_words(const TnpModel *model, int n_features);
+TnpStatus	sums_basis_make(const TnpModel *model, const TnpRows *rows, int64_t *basis,
+							TnpError *error);
+TnpStatus	sums_basis_check(const TnpModel *model, int n_features, const TnpColumnKind *kinds,
+							 size_t words, const int64_t *basis, TnpError *error);
+size_t		sums_state_bytes(const TnpModel *model, const int64_t *basis);
+size_t		sums_state_words(const TnpModel *model, const int64_t *basis);
+void		sums_begin(const TnpModel *model, const int64_t *basis, TnpSums *sums);
+bool		sums_takes(const TnpModel *model, TnpSums *sums, const double *x, double y);
+TnpStatus	sums_add(const TnpModel *model, TnpSums *sums, const TnpRows *rows, int sign,
+					 TnpError *error);
+TnpStatus	sums_merge(const TnpModel *model, TnpSums *into_sums, TnpSums *from_sums, int sign,
+					   TnpError *error);
+void		sums_write(const TnpModel *model, TnpSums *sums, int64_t *words);
+TnpStatus	sums_read(const TnpModel *model, TnpSums *sums, const int64_t *words,
+					  TnpError *error);
+
+const int64_t *sums_basis(const SumsState *s);
+int64_t    *sums_gram(const SumsState *s);	/* [width (width + 1) / 2] lower triangle, by rows */
+int64_t    *sums_product(const SumsState *s); /* [width + 1] pairs of low and high word: features
 											 * times target, and last the target's square */
 
 /* Put the waiting rows into the sums. */
-void		sums_flush(const TnpModel *model, TnpSums *s);
+void		sums_flush(const TnpModel *model, SumsState *s);
 
 /* Target to its fixed point; false beyond the range. */
 bool		sums_target(const int64_t *basis, double y, int64_t *fixed);
@@ -186,13 +203,13 @@ bool		sums_target(const int64_t *basis, double y, int64_t *fixed);
  * ones; `rows` are those of the marks. No rows may wait.
  */
 size_t		sums_marks_words(int columns);
-void		sums_marks(const TnpSums *s, int64_t *marks);
+void		sums_marks(const SumsState *s, int64_t *marks);
 
 /* Whether words could be marks of so many rows: they are of no use, but do no harm, if not. */
 bool		sums_marks_fit(int columns, int64_t rows, const int64_t *marks);
 
 /* How far rows have moved from those of the marks (tnp_sums_drift). */
-double		sums_drift(const TnpSums *s, int64_t rows, const int64_t *marks);
+double		sums_drift(const SumsState *s, int64_t rows, const int64_t *marks);
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
@@ -225,7 +242,7 @@ const SumsFacts *sums_facts(const TnpEncoding *e);
 double	   *sums_precision(const SumsFacts *f, int setting);	/* [width] */
 double	   *sums_noise(const SumsFacts *f);	/* [settings, points] standard deviations */
 int64_t    *sums_facts_marks(const SumsFacts *f); /* of the rows that they were measured at */
-TnpSums    *sums_of(const SumsFacts *f);	/* of the rows that the facts are of */
+SumsState    *sums_of(const SumsFacts *f);	/* of the rows that the facts are of */
 SumsSolution *sums_first_solution(const SumsFacts *f);
 /* the factor (sums_factor.h) and the mean [width] of a solution under one setting */
 double	   *sums_factor(const SumsFacts *f, const SumsSolution *s, int setting);
@@ -248,11 +265,11 @@ void		sums_fit_write(const SumsFacts *f, int64_t *words);
 TnpStatus	sums_fit_read(SumsFacts *f, size_t words, const int64_t *fit, TnpError *error);
 
 /* The solution of sums of other rows than the facts were measured at. */
-TnpStatus	sums_solve(const TnpModel *model, const SumsFacts *f, const TnpSums *sums,
+TnpStatus	sums_solve(const TnpModel *model, const SumsFacts *f, const SumsState *sums,
 					   SumsSolution *solution, TnpError *error);
 
 /* The sums and the solution of exactly the encoding's rows. */
-const TnpSums *sums_now(const TnpEncoding *e);
+const SumsState *sums_now(const TnpEncoding *e);
 
 /* Whether these are of the encoding's rows; rows may have been forgotten since. */
 TnpStatus	sums_check_settled(const TnpEncoding *e, TnpError *error);

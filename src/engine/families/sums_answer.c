@@ -19,20 +19,20 @@
 #define POLL_ROWS 16
 
 static double
-scale_of(const TnpSums *s)
+scale_of(const SumsState *s)
 {
 	return sums_number(sums_basis(s)[SUMS_SCALE]);
 }
 
 static double
-center_of(const TnpSums *s)
+center_of(const SumsState *s)
 {
 	return sums_number(sums_basis(s)[SUMS_CENTER]);
 }
 
 /* Features [width] of a row, as numbers. */
 static void
-features_of(const TnpSums *s, const double *x, double *phi)
+features_of(const SumsState *s, const double *x, double *phi)
 {
 	int16_t		fixed[SUMS_MOST_FEATURES];
 
@@ -59,7 +59,7 @@ TnpStatus
 sums_predict(const TnpEncoding *e, const TnpRows *queries, double *params, TnpError *error)
 {
 	const SumsFacts *f = sums_facts(e);
-	const TnpSums *s = sums_now(e);
+	const SumsState *s = sums_now(e);
 	const SumsSolution *solution = sums_solution_now(e);
 	int			n = f->settings * f->points;
 	TnpStatus	status = sums_check_settled(e, error);
@@ -116,7 +116,7 @@ sums_sample(const TnpEncoding *e, const TnpRows *queries, uint64_t seed, uint64_
 			int64_t draws, double *y, TnpError *error)
 {
 	const SumsFacts *f = sums_facts(e);
-	const TnpSums *s = sums_now(e);
+	const SumsState *s = sums_now(e);
 	const SumsSolution *solution = sums_solution_now(e);
 	double	   *phi = tnp_alloc(&e->model->env, queries->n, f->width * sizeof(double));
 	TnpStatus	status = phi == NULL ? tnp_no_memory(error) : sums_check_settled(e, error);
@@ -163,7 +163,7 @@ sums_sample(const TnpEncoding *e, const TnpRows *queries, uint64_t seed, uint64_
 typedef struct Score
 {
 	const SumsFacts *f;
-	const TnpSums *s;
+	const SumsState *s;
 	double	   *white,			/* [settings, n, width] L^-1 phi */
 			   *factor,			/* [settings, n, n] lower factor of I + white white' */
 			   *rest;			/* [settings, n] whitened residuals */
@@ -267,7 +267,7 @@ score_free(const TnpEnv *env, Score *c)
 /* More rows than that: those that are done become rows of the sums. */
 typedef struct Progress
 {
-	TnpSums    *sums;
+	SumsState    *sums;
 	SumsSolution *solution;
 } Progress;
 
@@ -291,7 +291,7 @@ take_rows(const TnpEncoding *e, const SumsFacts *f, const TnpRows *rows, const i
 		TnpRows		one = {1, rows->n_features, rows->kinds,
 			rows->x + place[i] * rows->n_features, rows->y + place[i], 0, place[i], 1};
 
-		status = tnp_sums_add(e->model, p->sums, &one, 1, error);
+		status = sums_add(e->model, &p->sums->common, &one, 1, error);
 	}
 	if (status != TNP_OK)
 		return status;

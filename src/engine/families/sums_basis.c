@@ -392,13 +392,13 @@ check_width(const TnpModel *model, const int64_t *basis, TnpError *error)
 }
 
 TnpStatus
-tnp_basis_make(const TnpModel *model, const TnpRows *rows, int64_t *basis, TnpError *error)
+sums_basis_make(const TnpModel *model, const TnpRows *rows, int64_t *basis, TnpError *error)
 {
 	TnpStatus	status = tnp_rows_check(model, rows, true, error);
 
 	if (status != TNP_OK)
 		return status;
-	memset(basis, 0, tnp_basis_words(model, rows->n_features) * sizeof(int64_t));
+	memset(basis, 0, sums_basis_words(model, rows->n_features) * sizeof(int64_t));
 	basis[SUMS_VERSION] = VERSION;
 	basis[SUMS_MODEL] = model_number(model);
 	basis[SUMS_COLUMNS] = rows->n_features;
@@ -474,7 +474,7 @@ are_directions(const SumsConfig *c, const int64_t *basis)
 }
 
 TnpStatus
-tnp_basis_check(const TnpModel *model, int n_features, const TnpColumnKind *kinds, size_t words,
+sums_basis_check(const TnpModel *model, int n_features, const TnpColumnKind *kinds, size_t words,
 				const int64_t *basis, TnpError *error)
 {
 	const SumsConfig *c = sums_config(model);
@@ -486,7 +486,7 @@ tnp_basis_check(const TnpModel *model, int n_features, const TnpColumnKind *kind
 	if (basis[SUMS_COLUMNS] != n_features)
 		return tnp_fail(error, TNP_BAD_SHAPE, "%d feature columns given, the basis has %lld",
 						n_features, (long long) basis[SUMS_COLUMNS]);
-	if (words != tnp_basis_words(model, n_features) || basis[SUMS_ROWS] < 0
+	if (words != sums_basis_words(model, n_features) || basis[SUMS_ROWS] < 0
 		|| !is_scale(basis[SUMS_CENTER], basis[SUMS_SCALE])
 		|| basis[SUMS_PAIRS] < 0 || basis[SUMS_PAIRS] > c->pairs)
 		return tnp_fail(error, TNP_BAD_VALUE, "the basis is damaged");

@@ -30,14 +30,14 @@ sums_marks_words(int columns)
 }
 
 static int64_t
-gram_at(const TnpSums *s, size_t i, size_t j)
+gram_at(const SumsState *s, size_t i, size_t j)
 {
 	return sums_gram(s)[i * (i + 1) / 2 + j];
 }
 
 /* Rows whose feature is 1, of one that is 0 or 1; the intercept is 1. */
 static int64_t
-rows_with(const TnpSums *s, int feature)
+rows_with(const SumsState *s, int feature)
 {
 	return gram_at(s, feature, 0) / (SUMS_UNIT * SUMS_UNIT);
 }
@@ -51,7 +51,7 @@ telling_feature(const SumsConfig *c)
 
 /* The marks of a column whose first feature is `at`; its number of features. */
 static int
-mark_column(const TnpSums *s, const int64_t *column, int at, int64_t *mark)
+mark_column(const SumsState *s, const int64_t *column, int at, int64_t *mark)
 {
 	const SumsConfig *c = &s->config;
 
@@ -74,19 +74,19 @@ mark_column(const TnpSums *s, const int64_t *column, int at, int64_t *mark)
 }
 
 static void
-mark_target(const TnpSums *s, int64_t *marks)
+mark_target(const SumsState *s, int64_t *marks)
 {
 	memcpy(marks + MARK_TARGET, sums_product(s), 2 * sizeof(int64_t));
 	memcpy(marks + MARK_SQUARE, sums_product(s) + 2 * s->width, 2 * sizeof(int64_t));
 }
 
 void
-sums_marks(const TnpSums *s, int64_t *marks)
+sums_marks(const SumsState *s, int64_t *marks)
 {
 	int			at = 1;
 
 	mark_target(s, marks);
-	for (int f = 0; f < s->columns; f++)
+	for (int f = 0; f < s->common.columns; f++)
 		at += mark_column(s, sums_column(&s->config, sums_basis(s), f), at,
 						  marks + MARK_HEAD + (size_t) f * MARK_COLUMN);
 }
@@ -146,7 +146,7 @@ column_drift(bool numeric, int64_t before, const int64_t *old, int64_t after, co
 }
 
 double
-sums_drift(const TnpSums *s, int64_t rows, const int64_t *marks)
+sums_drift(const SumsState *s, int64_t rows, const int64_t *marks)
 {
 	const int64_t *basis = sums_basis(s);
 	int64_t		now[MARK_HEAD + MARK_COLUMN];
@@ -154,15 +154,15 @@ sums_drift(const TnpSums *s, int64_t rows, const int64_t *marks)
 	int			at = 1;
 
 	mark_target(s, now);
-	if (rows > 0 && s->n > 0)
-		drift = tnp_spread_drift(target_spread(rows, marks), target_spread(s->n, now));
-	for (int f = 0; f < s->columns; f++)
+	if (rows > 0 && s->common.n > 0)
+		drift = tnp_spread_drift(target_spread(rows, marks), target_spread(s->common.n, now));
+	for (int f = 0; f < s->common.columns; f++)
 	{
 		const int64_t *column = sums_column(&s->config, basis, f);
 
 		at += mark_column(s, column, at, now + MARK_HEAD);
 		drift = fmax(drift, column_drift(column[SUMS_KIND] != TNP_CATEGORICAL, rows,
-										 marks + MARK_HEAD + (size_t) f * MARK_COLUMN, s->n,
+										 marks + MARK_HEAD + (size_t) f * MARK_COLUMN, s->common.n,
 										 now + MARK_HEAD));
 	}
 	return drift;

@@ -60,10 +60,10 @@ sums_facts_marks(const SumsFacts *f)
 	return (int64_t *) (void *) (sums_noise(f) + (size_t) f->settings * f->points);
 }
 
-TnpSums *
+SumsState *
 sums_of(const SumsFacts *f)
 {
-	return (TnpSums *) (void *) (sums_facts_marks(f) + sums_marks_words(f->columns));
+	return (SumsState *) (void *) (sums_facts_marks(f) + sums_marks_words(f->columns));
 }
 
 SumsSolution *
@@ -166,7 +166,7 @@ gram_row(const Fit *fit, int i, double *row)
 
 /* Make the sums numbers; freed by the caller also after a failure. */
 static TnpStatus
-fit_make(const TnpModel *model, const TnpSums *sums, bool evidence, Fit *fit, TnpError *error)
+fit_make(const TnpModel *model, const SumsState *sums, bool evidence, Fit *fit, TnpError *error)
 {
 	const TnpEnv *env = &model->env;
 	int			width = sums->width;
@@ -175,7 +175,7 @@ fit_make(const TnpModel *model, const TnpSums *sums, bool evidence, Fit *fit, Tn
 	bool		enough;
 
 	*fit = (Fit) {.model = model, .c = sums_config(model), .width = width,
-		.padded = sums_padded(width), .n = (double) sums->n, .sums = sums_gram(sums)};
+		.padded = sums_padded(width), .n = (double) sums->common.n, .sums = sums_gram(sums)};
 	fit->product = tnp_alloc(env, width, sizeof(double));
 	fit->profile = tnp_alloc(env, width, sizeof(double));
 	fit->by_group = tnp_alloc(env, (size_t) 3 * (width + 3), sizeof(double));
@@ -465,7 +465,7 @@ sums_fit(const TnpModel *model, SumsFacts *f, TnpError *error)
 
 	for (int g = 0; status == TNP_OK && g < fit.groups; g++)
 		fit.precision[g] = g == 0 ? INTERCEPT_PRECISION : fit.c->start;
-	f->n = f->measured = solution->n = sums_of(f)->n;
+	f->n = f->measured = solution->n = sums_of(f)->common.n;
 	sums_marks(sums_of(f), sums_facts_marks(f));
 	f->groups = fit.groups;
 	for (int s = 0; status == TNP_OK && s < f->settings; s++)
@@ -479,13 +479,13 @@ sums_fit(const TnpModel *model, SumsFacts *f, TnpError *error)
 }
 
 TnpStatus
-sums_solve(const TnpModel *model, const SumsFacts *f, const TnpSums *sums, SumsSolution *solution,
+sums_solve(const TnpModel *model, const SumsFacts *f, const SumsState *sums, SumsSolution *solution,
 		   TnpError *error)
 {
 	Fit			fit;
 	TnpStatus	status = fit_make(model, sums, false, &fit, error);
 
-	solution->n = sums->n;
+	solution->n = sums->common.n;
 	for (int s = 0; status == TNP_OK && s < f->settings; s++)
 	{
 		double		determinant,
@@ -499,7 +499,7 @@ sums_solve(const TnpModel *model, const SumsFacts *f, const TnpSums *sums, SumsS
 			double		noise = sums_noise(f)[s * f->points + q];
 
 			solution->weight[s * f->points + q] = f->base[s]
-				- (double) (sums->n - f->measured) * log(noise)
+				- (double) (sums->common.n - f->measured) * log(noise)
 				- (determinant - f->determinant[s])
 				- (rest - f->rest[s]) / (2 * noise * noise);
 		}

@@ -15,13 +15,13 @@
 /* ---- the layout ------------------------------------------------------------------------------ */
 
 static int64_t *
-memory_of(const TnpSums *s)
+memory_of(const SumsState *s)
 {
 	return (int64_t *) (s + 1);
 }
 
 const int64_t *
-sums_basis(const TnpSums *s)
+sums_basis(const SumsState *s)
 {
 	return memory_of(s);
 }
@@ -33,26 +33,26 @@ gram_words(int width)
 }
 
 int64_t *
-sums_gram(const TnpSums *s)
+sums_gram(const SumsState *s)
 {
-	return memory_of(s) + s->basis_words;
+	return memory_of(s) + s->common.basis_words;
 }
 
 int64_t *
-sums_product(const TnpSums *s)
+sums_product(const SumsState *s)
 {
 	return sums_gram(s) + gram_words(s->width);
 }
 
 /* Targets [SUMS_WAITING] of waiting rows, their cells [columns, SUMS_WAITING], ... */
 static int64_t *
-waiting_targets(const TnpSums *s)
+waiting_targets(const SumsState *s)
 {
 	return sums_product(s) + 2 * (s->width + 1);
 }
 
 static double *
-waiting_cells(const TnpSums *s)
+waiting_cells(const SumsState *s)
 {
 	return (double *) (waiting_targets(s) + SUMS_WAITING);
 }
@@ -61,33 +61,33 @@ waiting_cells(const TnpSums *s)
 
 /* ... and what adding them takes: the provider's parts, ... */
 static double *
-scratch_parts(const TnpSums *s)
+scratch_parts(const SumsState *s)
 {
-	return waiting_cells(s) + (size_t) s->columns * SUMS_WAITING;
+	return waiting_cells(s) + (size_t) s->common.columns * SUMS_WAITING;
 }
 
 /* ... sums of products with the target [width] of a block, its features ... */
 static int64_t *
-scratch_product(const TnpSums *s)
+scratch_product(const SumsState *s)
 {
-	return (int64_t *) (scratch_parts(s) + sums_part_numbers(&s->config, s->columns));
+	return (int64_t *) (scratch_parts(s) + sums_part_numbers(&s->config, s->common.columns));
 }
 
 static int16_t *
-scratch_features(const TnpSums *s)
+scratch_features(const SumsState *s)
 {
 	return (int16_t *) (scratch_product(s) + s->width);
 }
 
 /* and features of all blocks as they are laid out, and their norms. */
 static int32_t *
-scratch_panels(const TnpSums *s)
+scratch_panels(const SumsState *s)
 {
 	return (int32_t *) (void *) (scratch_features(s) + (size_t) s->width * TNP_MOMENT_ROWS);
 }
 
 static uint16_t *
-scratch_norms(const TnpSums *s)
+scratch_norms(const SumsState *s)
 {
 	return (uint16_t *) (scratch_panels(s) + BLOCKS * tnp_panel_words(s->width));
 }
@@ -109,7 +109,7 @@ sum_words(int width)
 }
 
 size_t
-tnp_basis_words(const TnpModel *model, int n_features)
+sums_basis_words(const TnpModel *model, int n_features)
 {
 	const SumsConfig *c = sums_config(model);
 
@@ -118,39 +118,34 @@ tnp_basis_words(const TnpModel *model, int n_features)
 }
 
 size_t
-tnp_sums_words(const TnpModel *model, const int64_t *basis)
+sums_state_words(const TnpModel *model, const int64_t *basis)
 {
 	return 1 + sum_words(sums_width(sums_config(model), basis));
 }
 
 size_t
-tnp_sums_bytes(const TnpModel *model, const int64_t *basis)
+sums_state_bytes(const TnpModel *model, const int64_t *basis)
 {
 	int			width = sums_width(sums_config(model), basis),
 				columns = (int) basis[SUMS_COLUMNS];
 
-	return sizeof(TnpSums)
-		+ (tnp_basis_words(model, columns) + sum_words(width)
+	return sizeof(SumsState)
+		+ (sums_basis_words(model, columns) + sum_words(width)
 		   + waiting_words(sums_config(model), columns, width)) * sizeof(int64_t);
 }
 
 void
-tnp_sums_begin(const TnpModel *model, const int64_t *basis, TnpSums *s)
+sums_begin(const TnpModel *model, const int64_t *basis, TnpSums *sums)
 {
-	size_t		words = tnp_basis_words(model, (int) basis[SUMS_COLUMNS]);
+	SumsState  *s = (SumsState *) sums;
+	size_t		words = sums_basis_words(model, (int) basis[SUMS_COLUMNS]);
 
-	memset(s, 0, tnp_sums_bytes(model, basis));
+	memset(s, 0, sums_state_bytes(model, basis));
 	s->config = *sums_config(model);
-	s->columns = (int) basis[SUMS_COLUMNS];
-	s->basis_words = (int) words;
+	s->common.columns = (int) basis[SUMS_COLUMNS];
+	s->common.basis_words = (int) words;
 	s->width = sums_width(&s->config, basis);
 	memcpy(memory_of(s), basis, words * sizeof(int64_t));
-}
-
-int64_t
-tnp_sums_rows(const TnpSums *s)
-{
-	return s->n;
 }
 
 #define FEW 8					/* rows whose features are computed one by one */
@@ -168,17 +163,20 @@ sums_target(const int64_t *basis, double y, int64_t *fixed)
 	return true;
 }
 
+/* Any cells have features. */
 bool
-tnp_sums_takes(const TnpSums *s, double y)
+sums_takes(const TnpModel *model, TnpSums *sums, const double *x, double y)
 {
 	int64_t		fixed;
 
-	return sums_target(sums_basis(s), y, &fixed);
+	(void) model;
+	(void) x;
+	return sums_target(sums_basis((SumsState *) sums), y, &fixed);
 }
 
 /* Features of `rows` waiting rows from the first on; those of the others of the block are 0. */
 static void
-fill_features(const TnpMoments *moments, TnpSums *s, int first, int rows)
+fill_features(const TnpMoments *moments, SumsState *s, int first, int rows)
 {
 	const double *x = waiting_cells(s) + first;
 	int16_t    *phi = scratch_features(s);
@@ -194,7 +192,7 @@ fill_features(const TnpMoments *moments, TnpSums *s, int first, int rows)
 		int16_t		one[SUMS_MOST_FEATURES];
 		double	   *cells = scratch_parts(s);	/* has room for them */
 
-		for (int f = 0; f < s->columns; f++)
+		for (int f = 0; f < s->common.columns; f++)
 			cells[f] = x[(size_t) f * SUMS_WAITING + r];
 		sums_features(&s->config, sums_basis(s), cells, one);
 		for (int i = 0; i < s->width; i++)
@@ -204,7 +202,7 @@ fill_features(const TnpMoments *moments, TnpSums *s, int first, int rows)
 
 /* Add `sign` times the waiting rows; afterwards none wait. */
 static void
-add_waiting(const TnpModel *model, TnpSums *s, int sign)
+add_waiting(const TnpModel *model, SumsState *s, int sign)
 {
 	const TnpMoments *moments = model->kernels->moments();
 	int64_t    *y = waiting_targets(s),
@@ -216,7 +214,7 @@ add_waiting(const TnpModel *model, TnpSums *s, int sign)
 	for (int k = s->waiting; k < SUMS_WAITING; k++)
 	{
 		y[k] = 0;
-		for (int f = 0; f < s->columns; f++)
+		for (int f = 0; f < s->common.columns; f++)
 			waiting_cells(s)[(size_t) f * SUMS_WAITING + k] = 0;
 	}
 	for (int b = 0; b < blocks; b++)
@@ -241,14 +239,14 @@ add_waiting(const TnpModel *model, TnpSums *s, int sign)
 }
 
 void
-sums_flush(const TnpModel *model, TnpSums *s)
+sums_flush(const TnpModel *model, SumsState *s)
 {
 	if (s->waiting > 0)
 		add_waiting(model, s, 1);
 }
 
 static TnpStatus
-refuse_target(const TnpSums *s, const TnpRows *rows, int64_t i, TnpError *error)
+refuse_target(const SumsState *s, const TnpRows *rows, int64_t i, TnpError *error)
 {
 	const int64_t *basis = sums_basis(s);
 
@@ -260,12 +258,14 @@ refuse_target(const TnpSums *s, const TnpRows *rows, int64_t i, TnpError *error)
 }
 
 TnpStatus
-tnp_sums_add(const TnpModel *model, TnpSums *s, const TnpRows *rows, int sign, TnpError *error)
+sums_add(const TnpModel *model, TnpSums *sums, const TnpRows *rows, int sign, TnpError *error)
 {
-	if (rows->n_features != s->columns)
+	SumsState  *s = (SumsState *) sums;
+
+	if (rows->n_features != s->common.columns)
 		return tnp_fail(error, TNP_BAD_SHAPE, "%d feature columns given, the basis has %d",
-						rows->n_features, s->columns);
-	if (sign < 0 ? s->n < rows->n : rows->n > SUMS_MOST_ROWS - s->n)
+						rows->n_features, s->common.columns);
+	if (sign < 0 ? s->common.n < rows->n : rows->n > SUMS_MOST_ROWS - s->common.n)
 		return tnp_fail(error, TNP_BAD_VALUE, sign < 0
 						? "more rows are taken away than there are"
 						: "too many rows for sums");
@@ -278,11 +278,11 @@ tnp_sums_add(const TnpModel *model, TnpSums *s, const TnpRows *rows, int sign, T
 		/* rows before this one are in: callers give rows one by one, or throw the sums away */
 		if (!sums_target(sums_basis(s), rows->y[i], &y))
 			return refuse_target(s, rows, i, error);
-		for (int f = 0; f < s->columns; f++)
+		for (int f = 0; f < s->common.columns; f++)
 			waiting_cells(s)[(size_t) f * SUMS_WAITING + s->waiting] =
-				rows->x[i * s->columns + f];
+				rows->x[i * s->common.columns + f];
 		waiting_targets(s)[s->waiting] = y;
-		s->n += sign;
+		s->common.n += sign;
 		if (++s->waiting == SUMS_WAITING || (sign < 0 && i == rows->n - 1))
 			add_waiting(model, s, sign);
 	}
@@ -290,15 +290,19 @@ tnp_sums_add(const TnpModel *model, TnpSums *s, const TnpRows *rows, int sign, T
 }
 
 TnpStatus
-tnp_sums_merge(const TnpModel *model, TnpSums *into, TnpSums *from, int sign, TnpError *error)
+sums_merge(const TnpModel *model, TnpSums *into_sums, TnpSums *from_sums, int sign,
+		   TnpError *error)
 {
+	SumsState  *into = (SumsState *) into_sums,
+			   *from = (SumsState *) from_sums;
 	int64_t    *to,
 			   *more;
 
-	if (into->basis_words != from->basis_words
-		|| memcmp(sums_basis(into), sums_basis(from), into->basis_words * sizeof(int64_t)) != 0)
+	if (into_sums->basis_words != from_sums->basis_words
+		|| memcmp(sums_basis(into), sums_basis(from),
+				  into_sums->basis_words * sizeof(int64_t)) != 0)
 		return tnp_fail(error, TNP_BAD_ARGUMENT, "sums of different bases cannot be merged");
-	if (sign < 0 ? into->n < from->n : from->n > SUMS_MOST_ROWS - into->n)
+	if (sign < 0 ? into_sums->n < from_sums->n : from_sums->n > SUMS_MOST_ROWS - into_sums->n)
 		return tnp_fail(error, TNP_BAD_VALUE, sign < 0
 						? "more rows are taken away than there are"
 						: "too many rows for sums");
@@ -312,17 +316,19 @@ tnp_sums_merge(const TnpModel *model, TnpSums *into, TnpSums *from, int sign, Tn
 	more = sums_product(from);
 	for (int i = 0; i <= into->width; i++)
 		tnp_exact_add(to + 2 * i, sign * tnp_exact(more + 2 * i));
-	into->n += sign * from->n;
+	into_sums->n += sign * from_sums->n;
 	return TNP_OK;
 }
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
 void
-tnp_sums_write(const TnpModel *model, TnpSums *s, int64_t *words)
+sums_write(const TnpModel *model, TnpSums *sums, int64_t *words)
 {
+	SumsState  *s = (SumsState *) sums;
+
 	sums_flush(model, s);
-	words[0] = s->n;
+	words[0] = s->common.n;
 	memcpy(words + 1, sums_gram(s), sum_words(s->width) * sizeof(int64_t));
 }
 
@@ -334,7 +340,7 @@ refuse_words(TnpError *error, const char *what)
 
 /* Whether moments of n rows can be these: what follows must not overflow, nor be nonsense. */
 static TnpStatus
-check_words(const TnpSums *s, TnpError *error)
+check_words(const SumsState *s, TnpError *error)
 {
 	const int64_t *gram = sums_gram(s),
 			   *product = sums_product(s);
@@ -342,29 +348,32 @@ check_words(const TnpSums *s, TnpError *error)
 				most_y = (SumsWide) SUMS_TARGET_MOST << SUMS_TARGET_BITS;
 	SumsWide	square = tnp_exact(product + 2 * s->width);
 
-	if (s->n < 0 || s->n > SUMS_MOST_ROWS)
+	if (s->common.n < 0 || s->common.n > SUMS_MOST_ROWS)
 		return refuse_words(error, "their number is out of range");
-	if (gram[0] != s->n * SUMS_UNIT * SUMS_UNIT)
+	if (gram[0] != s->common.n * SUMS_UNIT * SUMS_UNIT)
 		return refuse_words(error, "their number does not fit the sums");
-	if (square < 0 || square > most_y * most_y * s->n)
+	if (square < 0 || square > most_y * most_y * s->common.n)
 		return refuse_words(error, "a sum of squares is out of range");
 	for (int i = 0; i < s->width; i++)
 	{
 		SumsWide	sum = tnp_exact(product + 2 * i);
 
-		if (sum > most_y * SUMS_UNIT * s->n || sum < -most_y * SUMS_UNIT * s->n)
+		if (sum > most_y * SUMS_UNIT * s->common.n || sum < -most_y * SUMS_UNIT * s->common.n)
 			return refuse_words(error, "a sum of products is out of range");
 		for (int j = 0; j <= i; j++, gram++)
-			if (*gram > unit * s->n || *gram < (i == j ? 0 : -unit * s->n))
+			if (*gram > unit * s->common.n || *gram < (i == j ? 0 : -unit * s->common.n))
 				return refuse_words(error, "a sum of products is out of range");
 	}
 	return TNP_OK;
 }
 
 TnpStatus
-tnp_sums_read(TnpSums *s, const int64_t *words, TnpError *error)
+sums_read(const TnpModel *model, TnpSums *sums, const int64_t *words, TnpError *error)
 {
-	s->n = words[0];
+	SumsState  *s = (SumsState *) sums;
+
+	(void) model;
+	s->common.n = words[0];
 	s->waiting = 0;
 	memcpy(sums_gram(s), words + 1, sum_words(s->width) * sizeof(int64_t));
 	return check_words(s, error);

@@ -21,6 +21,7 @@ struct TnpFeatureEmbedding;
 struct TnpKey;
 struct TnpScratch;
 struct TnpStats;
+struct TnpSumsOps;
 struct TnpTeam;
 struct TnpToken;
 struct TnpTokenWork;
@@ -83,8 +84,8 @@ typedef struct TnpFamily
 	 * answers are equal and whose rows append. NULL: never.
 	 */
 	bool		(*lone_rows) (const struct TnpConfig *config);
-	/* what is kept of a context is added and subtracted (tnp_sums_merge) */
-	bool		mergeable;
+	/* contexts can be sums over rows, of one target (families/sums_ops.h); or NULL */
+	const struct TnpSumsOps *sums;
 	/* GPUs have kernels for its layers (cuda/weights.c) */
 	bool		on_gpu;
 	/* columns of all kinds, with missing cells, whatever the embedder */

@@ -61,7 +61,7 @@ posterior_sums_open(const PosteriorModel *model, const PosteriorContext *context
 		return sums;
 	if (posterior_sums_words(context) != tnp_sums_words(model->model, basis))
 		posterior_bad_context("The number of sums is not that of the basis.");
-	if (tnp_sums_read(sums, posterior_sums(context), &error) != TNP_OK)
+	if (tnp_sums_read(model->model, sums, posterior_sums(context), &error) != TNP_OK)
 		posterior_raise(&error, model->name);
 	return sums;
 }

@@ -167,16 +167,16 @@ decide_maintain(Oid relation, const char *asked)
 	return BY_TRIGGERS;
 }
 
-/* Whether a model's contexts can be sums. */
+/* Whether a model's contexts are rather sums than rows. */
 static bool
-model_keeps_sums(const char *name)
+model_prefers_sums(const char *name)
 {
 	MemoryContext memory =
 		AllocSetContextCreate(CurrentMemoryContext, "posterior model lookup", ALLOCSET_SMALL_SIZES);
-	bool		keeps = tnp_keeps_sums(posterior_model_pin(name, memory)->model);
+	bool		prefers = tnp_prefers_sums(posterior_model_pin(name, memory)->model);
 
 	MemoryContextDelete(memory);
-	return keeps;
+	return prefers;
 }
 
 /* Raise unless rows can be read from it by every session. */
@@ -490,7 +490,7 @@ sums_by_default(FunctionCallInfo fcinfo, Oid relation, const Parameters *p)
 	return PG_ARGISNULL(MAINTAIN) && PG_ARGISNULL(ORDER_BY) && p->nulls[P_MAX_ROWS] == 'n'
 		&& p->nulls[P_NEIGHBOURS] == 'n'
 		&& posterior_relation_is_owned(relation) && posterior_can_keep(relation)
-		&& model_keeps_sums(TextDatumGetCString(p->values[P_MODEL]));
+		&& model_prefers_sums(TextDatumGetCString(p->values[P_MODEL]));
 }
 
 /* An order of no columns. */

@@ -49,7 +49,7 @@ may_write(void)
 
 /* Notes without those that no model takes: these stay. */
 static void
-notes_drop_strange(const TnpSums *sums, PosteriorNotes *notes)
+notes_drop_strange(const PosteriorModel *model, TnpSums *sums, PosteriorNotes *notes)
 {
 	int64		n = 0;
 
@@ -57,7 +57,7 @@ notes_drop_strange(const TnpSums *sums, PosteriorNotes *notes)
 	{
 		double	   *row = notes->rows + i * notes->width;
 
-		if (!tnp_sums_takes(sums, row[1]))
+		if (!tnp_sums_takes(model->model, sums, row + 2, row[1]))
 		{
 			notes->from = Min(notes->from, notes->writers[i]);
 			continue;
@@ -85,7 +85,7 @@ fold(const PosteriorModel *model, const PosteriorNamed *named, int64 least, int6
 		return false;
 	value = (PosteriorContext *) PG_DETOAST_DATUM(kept.sums);
 	sums = posterior_sums_open(model, value, true, CurrentMemoryContext);
-	notes_drop_strange(sums, &notes);
+	notes_drop_strange(model, sums, &notes);
 	if (notes.n < least || !posterior_notes_add(model, &notes, 0, sums))
 		return false;
 	posterior_kept_write(&named->kept, &kept, kept.signature,
@@ -107,8 +107,8 @@ posterior_kept_fold_step(const PosteriorModel *model, const PosteriorNamed *name
 		PosteriorContext *value = (PosteriorContext *) PG_DETOAST_DATUM(kept.sums);
 		TnpSums    *sums = posterior_sums_open(model, value, true, CurrentMemoryContext);
 
-		posterior_notes_read_next(&named->kept, &kept, named->n_features, GetActiveSnapshot(),
-								  POSTERIOR_KEPT_NOTES, sums, &notes);
+		posterior_notes_read_next(model, &named->kept, &kept, named->n_features,
+								  GetActiveSnapshot(), POSTERIOR_KEPT_NOTES, sums, &notes);
 		if (notes.n > 0 && posterior_notes_add(model, &notes, 0, sums))
 			posterior_kept_write(&named->kept, &kept, kept.signature,
 								 posterior_sums_value(model, value, sums), &notes);
@@ -167,7 +167,7 @@ sums_are_good(const PosteriorModel *model, const PosteriorNamed *named, const by
 								PG_INT64_MAX, &notes);
 	sums = posterior_sums_open(model, value, false, CurrentMemoryContext);
 	n = notes.n;
-	notes_drop_strange(sums, &notes);
+	notes_drop_strange(model, sums, &notes);
 	return notes.n == n;
 }
 
@@ -359,7 +359,8 @@ posterior_kept_begin(const char *name)
 		ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 						errmsg("context \"%s\" cannot keep sums", named->name),
 						errdetail("Model \"%s\" has none.", named->model),
-						errhint("The model tabular_sums has, as in model => 'tabular_sums'; with "
+						errhint("The model tabular_sums has, as in model => 'tabular_sums', and "
+								"others that are mergeable, which posterior.models says; with "
 								"maintain => 'trigger' the rows themselves are the context.")));
 	if (check_enable_rls(named->relation, InvalidOid, true) == RLS_ENABLED)
 		cannot_keep(named, "row-level security applies to you");

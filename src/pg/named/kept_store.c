@@ -187,8 +187,9 @@ posterior_notes_read(const pg_uuid_t *kept, const PosteriorKeptSums *sums, int n
 
 /* Add notes of one sign that the model takes until there are `most`. */
 static void
-notes_read_sign(const pg_uuid_t *kept, const PosteriorKeptSums *stored, Snapshot snapshot,
-				int sign, int64 most, const TnpSums *sums, PosteriorNotes *notes)
+notes_read_sign(const PosteriorModel *model, const pg_uuid_t *kept,
+				const PosteriorKeptSums *stored, Snapshot snapshot, int sign, int64 most,
+				TnpSums *sums, PosteriorNotes *notes)
 {
 	Relation	table = table_open(table_of("noted_row"), AccessShareLock);
 	SysScanDesc scan = notes_scan(table, kept, stored, snapshot);
@@ -201,7 +202,8 @@ notes_read_sign(const pg_uuid_t *kept, const PosteriorKeptSums *stored, Snapshot
 		CHECK_FOR_INTERRUPTS();
 		notes_take(notes, tuple, RelationGetDescr(table));
 		row = notes->rows + (notes->n - 1) * notes->width;
-		if ((row[0] > 0) != (sign > 0) || !tnp_sums_takes(sums, row[1]))
+		if ((row[0] > 0) != (sign > 0)
+			|| !tnp_sums_takes(model->model, sums, row + 2, row[1]))
 		{
 			notes->n--;
 			notes->from = Min(notes->from, notes->writers[notes->n]);
@@ -214,14 +216,14 @@ notes_read_sign(const pg_uuid_t *kept, const PosteriorKeptSums *stored, Snapshot
 }
 
 void
-posterior_notes_read_next(const pg_uuid_t *kept, const PosteriorKeptSums *stored, int n_features,
-						  Snapshot snapshot, int64 most, const TnpSums *sums,
-						  PosteriorNotes *notes)
+posterior_notes_read_next(const PosteriorModel *model, const pg_uuid_t *kept,
+						  const PosteriorKeptSums *stored, int n_features, Snapshot snapshot,
+						  int64 most, TnpSums *sums, PosteriorNotes *notes)
 {
 	for (int sign = 1; sign >= -1 && (sign > 0 || notes->n == 0); sign -= 2)
 	{
 		notes_begin(notes, n_features, snapshot);
-		notes_read_sign(kept, stored, snapshot, sign, most, sums, notes);
+		notes_read_sign(model, kept, stored, snapshot, sign, most, sums, notes);
 	}
 }
 
@@ -274,8 +276,12 @@ posterior_notes_add(const PosteriorModel *model, const PosteriorNotes *notes, in
 					TnpSums *sums)
 {
 	for (int64 i = first; i < notes->n; i++)
-		if (!tnp_sums_takes(sums, notes->rows[i * notes->width + 1]))
+	{
+		const double *row = notes->rows + i * notes->width;
+
+		if (!tnp_sums_takes(model->model, sums, row + 2, row[1]))
 			return false;
+	}
 	/* what is taken away may have come in between: its sums are never of fewer rows than none */
 	for (int sign = 1; sign >= -1; sign -= 2)
 	{

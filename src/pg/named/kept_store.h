@@ -52,9 +52,10 @@ bool		posterior_notes_read(const pg_uuid_t *kept, const PosteriorKeptSums *sums,
  * or, if none is left, of rows that went. So sums are never without a row that is yet to come. At
  * most `most`, and none that the model does not take.
  */
-void		posterior_notes_read_next(const pg_uuid_t *kept, const PosteriorKeptSums *stored,
-									  int n_features, Snapshot snapshot, int64 most,
-									  const TnpSums *sums, PosteriorNotes *notes);
+void		posterior_notes_read_next(const PosteriorModel *model, const pg_uuid_t *kept,
+									  const PosteriorKeptSums *stored, int n_features,
+									  Snapshot snapshot, int64 most, TnpSums *sums,
+									  PosteriorNotes *notes);
 
 /* Note a row: its target and cells [n_features + 1], or NULL where they are no finite numbers. */
 void		posterior_note_write(const pg_uuid_t *kept, int sign, int n_features,

@@ -255,7 +255,8 @@ posterior_basis_final(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("model \"%s\" has no contexts that are sums", model->name),
-				 errhint("SET posterior.model to a model of the architecture \"sums\".")));
+				 errhint("SET posterior.model to a model that is mergeable, which "
+						 "posterior.models says, as tabular_sums is.")));
 	view = posterior_rows_view(rows, true);
 	words = tnp_basis_words(model->model, rows->n_features);
 	basis = palloc(words * sizeof(int64));
@@ -301,6 +302,7 @@ Datum
 posterior_sums_log_evidence(PG_FUNCTION_ARGS)
 {
 	PosteriorContext *c = PG_GETARG_CONTEXT(0);
+	PosteriorModel *model;
 	PosteriorContextHandle *e;
 	double		density;
 
@@ -309,8 +311,13 @@ posterior_sums_log_evidence(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("the context has rows, and no sums"),
 				 errhint("posterior.log_evidence(y, x1, ... ORDER BY ...) is of rows.")));
-	e = posterior_handle_of_sums(posterior_model_pin(posterior_model_name, CurrentMemoryContext),
-								 c, NULL);
+	model = posterior_model_pin(posterior_model_name, CurrentMemoryContext);
+	if (!tnp_sums_have_evidence(model->model))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("model \"%s\" has no evidence of sums", model->name),
+				 errhint("posterior.log_evidence(y, x1, ... ORDER BY ...) is of rows.")));
+	e = posterior_handle_of_sums(model, c, NULL);
 	density = tnp_sums_log_evidence(e->cached->encoding);
 	posterior_handle_release(e);
 	PG_RETURN_FLOAT8(density);
