@@ -50,6 +50,15 @@ SELECT posterior.pool(ARRAY[posterior.normal(0, 1),
 			posterior.mixture('{0.5,0.5}', '{1,2}', '{1,1}'), NULL], '{1,3,0}') AS pool,
 	posterior.pool(ARRAY[posterior.normal(0, 1), posterior.bars('{1}', '{0,1}')], '{0,1}') AS one;
 -- NULL is NULL
+-- labels of other types
+CREATE TYPE grade AS ENUM ('good', 'bad');
+SELECT posterior.surprise('categorical("true": 0.75, "false": 0.25)', false) AS boolean,
+	posterior.surprise('categorical("true": 1)', false) AS unknown,
+	posterior.surprise('categorical("good": 0.75, "bad": 0.25)', 'good'::grade) AS enum,
+	posterior.surprise('categorical("good": 0.75, "bad": 0.25)', 'bad') AS literal,
+	posterior.surprise('categorical("true": 1)', NULL::boolean) IS NULL AS nothing;
+SELECT posterior.surprise(posterior.normal(0, 1), true);
+DROP TYPE grade;
 SELECT posterior.surprise(NULL, 1), posterior.surprise(posterior.normal(0, 1), NULL::float8),
 	posterior.pool(NULL, '{1}'), posterior.affine(posterior.normal(0, 1), NULL);
 -- errors

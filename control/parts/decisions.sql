@@ -11,6 +11,14 @@ COMMENT ON FUNCTION posterior.surprise(d posterior.distribution,
 	label text) IS
 	'probability of a label that is at most as probable as this one; NULL for what is no label of '
 	'the distribution';
+CREATE FUNCTION posterior.surprise(d posterior.distribution, label boolean) RETURNS float8
+	AS 'MODULE_PATHNAME', 'posterior_surprise_of' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION posterior.surprise(d posterior.distribution,
+	label boolean) IS 'the same of a boolean label';
+CREATE FUNCTION posterior.surprise(d posterior.distribution, label anyenum) RETURNS float8
+	AS 'MODULE_PATHNAME', 'posterior_surprise_of' LANGUAGE C STABLE STRICT PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION posterior.surprise(d posterior.distribution,
+	label anyenum) IS 'the same of a label of an enum';
 CREATE FUNCTION posterior.expected_excess(d posterior.distribution, y float8) RETURNS float8
 	AS 'MODULE_PATHNAME', 'posterior_expected_excess' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST
 		10;

@@ -93,6 +93,21 @@ posterior_label_text(PosteriorLabelType *label, Datum value)
 	}
 }
 
+char *
+posterior_label_argument(FunctionCallInfo fcinfo, int argument)
+{
+	PosteriorLabelType *type = fcinfo->flinfo->fn_extra;
+
+	if (type == NULL)
+	{
+		type = MemoryContextAlloc(fcinfo->flinfo->fn_mcxt, sizeof(PosteriorLabelType));
+		posterior_label_type_init(type, get_fn_expr_argtype(fcinfo->flinfo, argument),
+								  fcinfo->flinfo->fn_mcxt);
+		fcinfo->flinfo->fn_extra = type;
+	}
+	return posterior_label_text(type, PG_GETARG_DATUM(argument));
+}
+
 PosteriorLabels *
 posterior_labels_make(MemoryContext context, Oid base, int most)
 {

@@ -50,6 +50,9 @@ void		posterior_label_type_init(PosteriorLabelType *label, Oid type, MemoryConte
 /* The label of a value that is not NULL, as its cast to text. */
 char	   *posterior_label_text(PosteriorLabelType *label, Datum value);
 
+/* The label in argument number `argument` of a call, of any type that labels have. */
+char	   *posterior_label_argument(FunctionCallInfo fcinfo, int argument);
+
 /* No labels yet of a base type, at most `most`. */
 PosteriorLabels *posterior_labels_make(MemoryContext context, Oid base, int most);
 

@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "pg/base/bridge.h"
+#include "pg/rows/labels.h"
 #include "pg/types/distribution_value.h"
 
 #include <math.h>
@@ -73,10 +74,9 @@ posterior_surprise(PG_FUNCTION_ARGS)
 	PG_RETURN_FLOAT8(fmin(2 * fmin(tnp_cdf(&d, y), upper_tail(&d, y)), 1.0));
 }
 
-/* surprise(d, label): the probability of a label that is at most as probable */
-PG_FUNCTION_INFO_V1(posterior_surprise_label);
-Datum
-posterior_surprise_label(PG_FUNCTION_ARGS)
+/* The probability of a label that is at most as probable; NULL for what is no label. */
+static Datum
+label_surprise(FunctionCallInfo fcinfo, const char *label)
 {
 	PosteriorDistribution *d = PG_GETARG_DISTRIBUTION(0);
 	PosteriorLabelList list;
@@ -89,13 +89,29 @@ posterior_surprise_label(PG_FUNCTION_ARGS)
 				 errmsg("a distribution over numbers has no labels"),
 				 errhint("Give the outcome as a number.")));
 	list = (PosteriorLabelList) {d->n, d->label_bytes, posterior_labels(d)};
-	found = posterior_label_find(&list, text_to_cstring(PG_GETARG_TEXT_PP(1)));
+	found = posterior_label_find(&list, label);
 	if (found < 0)
 		PG_RETURN_NULL();
 	for (int i = 0; i < d->n; i++)
 		if (d->params[i] <= d->params[found])
 			sum += d->params[i];
 	PG_RETURN_FLOAT8(fmin(sum, 1.0));
+}
+
+/* surprise(d, label text) */
+PG_FUNCTION_INFO_V1(posterior_surprise_label);
+Datum
+posterior_surprise_label(PG_FUNCTION_ARGS)
+{
+	return label_surprise(fcinfo, text_to_cstring(PG_GETARG_TEXT_PP(1)));
+}
+
+/* surprise(d, label boolean), surprise(d, label anyenum) */
+PG_FUNCTION_INFO_V1(posterior_surprise_of);
+Datum
+posterior_surprise_of(PG_FUNCTION_ARGS)
+{
+	return label_surprise(fcinfo, posterior_label_argument(fcinfo, 1));
 }
 
 /* ---- expected excess and improvement --------------------------------------------------------- */

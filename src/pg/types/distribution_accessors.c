@@ -182,16 +182,7 @@ PG_FUNCTION_INFO_V1(posterior_probability_of);
 Datum
 posterior_probability_of(PG_FUNCTION_ARGS)
 {
-	PosteriorLabelType *type = fcinfo->flinfo->fn_extra;
-
-	if (type == NULL)
-	{
-		type = MemoryContextAlloc(fcinfo->flinfo->fn_mcxt, sizeof(PosteriorLabelType));
-		posterior_label_type_init(type, get_fn_expr_argtype(fcinfo->flinfo, 1),
-								  fcinfo->flinfo->fn_mcxt);
-		fcinfo->flinfo->fn_extra = type;
-	}
-	return label_probability(fcinfo, posterior_label_text(type, PG_GETARG_DATUM(1)));
+	return label_probability(fcinfo, posterior_label_argument(fcinfo, 1));
 }
 
 PG_FUNCTION_INFO_V1(posterior_most_probable);
