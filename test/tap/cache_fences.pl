@@ -88,5 +88,19 @@ ask($holder, 'COMMIT');
 is("$hits $misses $private", '1 1 0', 'when the one in use is free, the large one is kept');
 leave($holder);
 leave($session);
+
+# ---- models whose encodings nothing uses: they do not keep all of the cache for ever ----
+$node->restart;
+$node->safe_psql('postgres', "SELECT posterior.load_model('t$_', file) FROM posterior.model_file
+	WHERE name = 'tabular_small'") for 1 .. 5;
+$session = session($node);
+for my $t (1 .. 5)
+{
+	($hits, $misses, $evictions, $private) = twice($session, "t$t", $t, 20);
+	is("$hits $misses $private", '1 1 0', "model $t of more than fit is shared, and its encoding");
+}
+($hits, $misses, $evictions, $private) = twice($session, 't1', 9, 900);
+is("$hits $misses $private", '1 1 0', 'and other models make room for a large encoding');
+leave($session);
 $node->stop;
 done_testing();

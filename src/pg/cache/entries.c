@@ -130,7 +130,7 @@ entry_free(PosteriorCacheEntry *entry)
 	posterior_cached_free(entry->cached);
 	posterior_directory->n_entries--;
 	if (entry->weights != NULL)
-		entry->weights->pins--;
+		posterior_weights_let_go(entry->weights, &entry->holder);
 	if (entry->model != NULL)
 		posterior_model_release(entry->model);
 	if (!posterior_is_shared)
@@ -479,7 +479,7 @@ posterior_entry_announce(const PosteriorEntryKey *key, PosteriorModel *model, bo
 		entry_unlist(oldest);
 	entry->weights = model->weights;
 	if (entry->weights != NULL)
-		entry->weights->pins++;
+		posterior_weights_hold(entry->weights, &entry->holder, &posterior_directory_part, entry);
 	posterior_directory->n_entries++;
 	dlist_push_head(entry_bucket(key), &entry->node);
 	posterior_unlock();

@@ -27,7 +27,8 @@ typedef struct PosteriorCacheEntry
 	uint64		serial;			/* no other entry ever has it */
 	bool		listed;			/* in its bucket */
 	PosteriorCachedContext *cached;		/* NULL while it is built */
-	PosteriorWeights *weights;	/* pinned; NULL in a session's own cache, then: */
+	PosteriorWeights *weights;	/* held; NULL in a session's own cache, then: */
+	PosteriorHolder holder;
 	PosteriorModel *model;		/* acquired */
 	Size		bytes;
 	uint64		used;			/* when last, by the clock; not exact */

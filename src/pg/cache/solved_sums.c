@@ -47,7 +47,7 @@ solved_free(PosteriorSolvedSums *s)
 {
 	posterior_cached_free(s->cached);
 	if (s->weights != NULL)
-		s->weights->pins--;
+		posterior_weights_let_go(s->weights, &s->holder);
 	if (s->model != NULL)
 		posterior_model_release(s->model);
 	if (s->content.bytes != NULL)
@@ -245,7 +245,7 @@ solved_list(PosteriorSolvedSums *s, PosteriorModel *model)
 	posterior_lock(LW_EXCLUSIVE);
 	s->weights = model->weights;
 	if (s->weights != NULL)
-		s->weights->pins++;
+		posterior_weights_hold(s->weights, &s->holder, &posterior_solved_part, s);
 	other = solved_pin(&s->key, s->content);
 	if (other == NULL)
 	{

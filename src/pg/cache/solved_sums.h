@@ -37,7 +37,8 @@ typedef struct PosteriorSolvedSums
 	PosteriorSolvedKey key;
 	PosteriorSolvedContent content; /* a copy in the arena */
 	PosteriorCachedContext *cached;
-	PosteriorWeights *weights;	/* pinned; NULL in a session's own memory, then: */
+	PosteriorWeights *weights;	/* held; NULL in a session's own memory, then: */
+	PosteriorHolder holder;
 	PosteriorModel *model;		/* acquired */
 	Size		bytes;
 	int			pins;

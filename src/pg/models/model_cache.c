@@ -69,6 +69,31 @@ weights_initialize(void *part)
 	dlist_init((dlist_head *) part);
 }
 
+void
+posterior_weights_hold(PosteriorWeights *weights, PosteriorHolder *holder,
+					   const PosteriorSharedPart *part, void *piece)
+{
+	holder->part = part->number;
+	holder->piece = piece;
+	dlist_push_tail(&weights->holders, &holder->node);
+	weights->pins++;
+}
+
+void
+posterior_weights_let_go(PosteriorWeights *weights, PosteriorHolder *holder)
+{
+	dlist_delete(&holder->node);
+	weights->pins--;
+}
+
+static const PosteriorSharedPart *
+holder_part(const PosteriorHolder *holder)
+{
+	int			n;
+
+	return posterior_segment_parts(&n)[holder->part - 1];
+}
+
 /* Free weights without a pin, under the lock. */
 static void
 weights_free(PosteriorWeights *weights)
@@ -76,7 +101,7 @@ weights_free(PosteriorWeights *weights)
 	dlist_delete(&weights->node);
 	tnp_model_close(weights->model);
 	if (weights->base != NULL)
-		weights->base->pins--;
+		posterior_weights_let_go(weights->base, &weights->holder);
 	posterior_arena_free(weights);
 }
 
@@ -105,6 +130,12 @@ weights_evict(void *piece)
 	Size bytes = w->base != NULL ? sizeof(PosteriorWeights)
 								 : tnp_model_info(w->model)->n_parameters * sizeof(float);
 
+	while (!dlist_is_empty(&w->holders))
+	{
+		PosteriorHolder *holder = dlist_head_element(PosteriorHolder, node, &w->holders);
+
+		(void) holder_part(holder)->evict(holder->piece);
+	}
 	weights_free(w);
 	return bytes;
 }
@@ -133,10 +164,33 @@ weights_may_go(const void *piece, uint64 *used)
 	return w->pins == 0;
 }
 
+static bool
+weights_may_go_with(const void *piece, uint64 *used)
+{
+	const PosteriorWeights *w = piece;
+	int			held = 0;
+	dlist_iter	iter;
+
+	*used = w->used;
+	dlist_foreach(iter, (dlist_head *) &w->holders)
+	{
+		const PosteriorHolder *holder = dlist_container(PosteriorHolder, node, iter.cur);
+		const PosteriorSharedPart *part = holder_part(holder);
+		uint64		when;
+
+		if (!part->may_go(holder->piece, &when)
+			&& (part->may_go_with == NULL || !part->may_go_with(holder->piece, &when)))
+			return false;
+		*used = Max(*used, when);
+		held++;
+	}
+	return held == w->pins;
+}
+
 PosteriorSharedPart posterior_weights_part = {
 	.place = (void **) &all_weights,.size = weights_size,.initialize = weights_initialize,
 	.forget = weights_forget,.oldest = weights_oldest,.evict = weights_evict,
-	.may_go = weights_may_go,.lasting = true
+	.may_go = weights_may_go,.lasting = true,.may_go_with = weights_may_go_with
 };
 
 /* ---- models of this session ------------------------------------------------------------------ */
@@ -247,6 +301,7 @@ weights_make(const pg_uuid_t *version, int targets, PosteriorWeights *base)
 	w->targets = targets;
 	w->base = base;
 	w->pins = 1;
+	dlist_init(&w->holders);
 	w->used = posterior_tick();
 	posterior_arena_own(&posterior_weights_part, w, true);
 	return w;
@@ -266,7 +321,7 @@ weights_publish(PosteriorWeights *w)
 	if (other == NULL)
 	{
 		if (w->base != NULL)
-			w->base->pins++;
+			posterior_weights_hold(w->base, &w->holder, &posterior_weights_part, w);
 		dlist_push_head(all_weights, &w->node);
 	}
 	posterior_unlock();

@@ -17,6 +17,14 @@
 extern char *posterior_model_name;	/* posterior.model */
 extern char *posterior_class_model_name;	/* posterior.class_model */
 
+/* In a piece of shared memory that has a pin of weights. */
+typedef struct PosteriorHolder
+{
+	dlist_node	node;
+	uint32		part;			/* its number */
+	void	   *piece;			/* of that part */
+} PosteriorHolder;
+
 /*
  * A parsed model in the arena, for all sessions of a database. Changes under posterior_lock. One of
  * several targets (tnp_model_several) has a pin of the weights that it borrows; it is freed first.
@@ -30,9 +38,16 @@ typedef struct PosteriorWeights
 	int			targets;		/* per row; 0: as the file says */
 	struct PosteriorWeights *base;	/* whose weights it borrows, or NULL */
 	TnpModel   *model;
-	int			pins;			/* sessions that use it and entries that it has encoded */
+	int			pins;			/* sessions that use it, and holders */
+	dlist_head	holders;		/* what it has encoded, and models that borrow its weights */
+	PosteriorHolder holder;		/* of `base` */
 	uint64		used;			/* when last, by the clock */
 } PosteriorWeights;
+
+/* Have a piece of a part hold weights, and let go of them. The lock is held exclusively. */
+void		posterior_weights_hold(PosteriorWeights *weights, PosteriorHolder *holder,
+								   const PosteriorSharedPart *part, void *piece);
+void		posterior_weights_let_go(PosteriorWeights *weights, PosteriorHolder *holder);
 
 extern PosteriorSharedPart posterior_weights_part;
 

@@ -11,6 +11,9 @@
  * first: to find the best stretch all blocks are walked some dozen times, 8 ms with 3,000 encodings
  * in 1 GB.
  *
+ * A piece that others hold, as encodings hold their model, goes with all of these, and only where
+ * there is no room without that: many may go that lie elsewhere.
+ *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "pg/shmem/eviction.h"
@@ -94,6 +97,7 @@ typedef struct Rule
 	PosteriorSharedPart *const *parts;
 	int			n_parts;
 	bool		lasting_stays;
+	bool		holders_go;		/* pieces may go together with those that hold them */
 } Rule;
 
 static const PosteriorSharedPart *
@@ -110,8 +114,11 @@ block_may_go(const PosteriorBlock *block, void *argument, uint64_t *used)
 	const PosteriorSharedPart *part = block_part(rule, block);
 	uint64		when = 0;
 
-	if (part == NULL || part->may_go == NULL || (part->lasting && rule->lasting_stays)
-		|| !part->may_go(block->owner, &when))
+	if (part == NULL || part->may_go == NULL || (part->lasting && rule->lasting_stays))
+		return false;
+	if (!part->may_go(block->owner, &when)
+		&& (!rule->holders_go || part->may_go_with == NULL
+			|| !part->may_go_with(block->owner, &when)))
 		return false;
 	*used = when;
 	return true;
@@ -190,6 +197,12 @@ posterior_reserve(Size bytes, PosteriorEnd end, bool evict)
 	if (window == NULL && block == NULL && evict && lasting)
 	{
 		rule.lasting_stays = false;
+		window = posterior_blocks_window(all, size, POSTERIOR_END_HIGH, block_may_go, &rule);
+	}
+	/* encodings that nothing uses must not keep their models where there is no other room */
+	if (window == NULL && block == NULL && evict)
+	{
+		rule.holders_go = true;
 		window = posterior_blocks_window(all, size, POSTERIOR_END_HIGH, block_may_go, &rule);
 	}
 	if (window != NULL && (evict || (!window->in_use && window->size >= size)))

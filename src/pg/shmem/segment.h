@@ -49,6 +49,12 @@ typedef struct PosteriorSharedPart
 	 */
 	bool		(*may_go) (const void *piece, uint64 *used);
 	bool		lasting;
+
+	/*
+	 * Of a part whose pieces others hold, or NULL: whether nothing uses a piece but such as may go
+	 * themselves, and the tick at which it or one of them was used. `evict` evicts these as well.
+	 */
+	bool		(*may_go_with) (const void *piece, uint64 *used);
 	/* some memory of a piece that does not lie among its memory itself; or NULL */
 	void	   *(*memory) (const void *piece);
 } PosteriorSharedPart;
