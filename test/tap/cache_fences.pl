@@ -102,5 +102,18 @@ for my $t (1 .. 5)
 ($hits, $misses, $evictions, $private) = twice($session, 't1', 9, 900);
 is("$hits $misses $private", '1 1 0', 'and other models make room for a large encoding');
 leave($session);
+
+# ---- what was beside models that have gone, and the cache with their database ----
+$node->restart;
+$node->safe_psql('template1', 'CREATE DATABASE gone TEMPLATE postgres');
+$node->safe_psql('gone', "SELECT ask('t1', i, 20) FROM generate_series(1, 16) i");
+$node->safe_psql('gone', "SELECT ask('t2', 1, 20)");
+is((cache('entries'))[0], 17, 'encodings of two models');
+$node->safe_psql('template1', 'DROP DATABASE gone');
+is(join(' ', cache('entries, bytes')), '0 0', 'are forgotten with their database');
+$session = session($node);
+($hits, $misses, $evictions, $private) = twice($session, 'tabular_small', 8, 1500);
+is("$hits $misses $private", '1 1 0', 'and a large one finds no fences');
+leave($session);
 $node->stop;
 done_testing();

@@ -49,10 +49,14 @@
 #include "pgstat.h"
 
 #define ENTRIES_PER_KEY 4			/* contents of one context that are kept side by side */
-#define SPARE_ENTRIES 16			/* structs of entries that are allocated together */
+#define KB_PER_ENTRY 16			/* of posterior.cache_size: there is a struct for so many */
+#define LEAST_ENTRIES 16
 #define RECHECK 60000			/* ms after which a waiter looks again by itself */
 
 PosteriorDirectory *posterior_directory = NULL;
+
+static void *directory_oldest(uint64 *used);
+static Size directory_evict(void *piece);
 
 static dlist_head *
 entry_bucket(const PosteriorEntryKey *key)
@@ -75,13 +79,44 @@ entry_put(PosteriorCacheEntry *entry)
 		posterior_arena_free(entry);
 }
 
-/* A spare struct of an entry, or NULL. */
+/*
+ * Structs of entries have the beginning of the arena for good: one is there before its encoding,
+ * and wherever it lay else it would divide what is free. They count as memory in use while they are
+ * used.
+ */
+static void
+directory_stock(void)
+{
+	int			n = Max(posterior_cache_size / KB_PER_ENTRY, LEAST_ENTRIES);
+	PosteriorCacheEntry *structs;
+
+	if (!posterior_reserve(n * sizeof(*structs), POSTERIOR_END_LOW, false))
+		elog(FATAL, "no room for entries of the cache");
+	structs = posterior_arena_alloc(n * sizeof(*structs));
+	posterior_arena_done();
+	pg_atomic_fetch_sub_u64(&posterior_shared->used, posterior_block_of(structs)->size);
+	for (int i = 0; i < n; i++)
+		dlist_push_tail(&posterior_directory->spare, &structs[i].node);
+}
+
+/* The struct of an entry, for which the least recently used entry goes if there is no other. */
 static PosteriorCacheEntry *
-entry_spare(void)
+entry_take(void)
 {
 	PosteriorCacheEntry *entry = NULL;
 
+	if (!posterior_is_shared)
+		return posterior_reserve(sizeof(*entry), POSTERIOR_END_HIGH, true)
+			? posterior_arena_alloc(sizeof(*entry)) : NULL;
 	posterior_lock(LW_EXCLUSIVE);
+	if (dlist_is_empty(&posterior_directory->spare))
+	{
+		uint64		used;
+		void	   *oldest = directory_oldest(&used);
+
+		if (oldest != NULL)
+			(void) directory_evict(oldest);
+	}
 	if (!dlist_is_empty(&posterior_directory->spare))
 	{
 		entry = dlist_container(PosteriorCacheEntry, node,
@@ -90,35 +125,6 @@ entry_spare(void)
 	}
 	posterior_unlock();
 	return entry;
-}
-
-/*
- * The struct of an entry, which is there before its encoding and must not lie in the way of it, or
- * NULL. A few together lie at the low end of the arena, beside the models; they are used again, and
- * count as memory in use while they are.
- */
-static PosteriorCacheEntry *
-entry_take(void)
-{
-	Size		bytes = SPARE_ENTRIES * sizeof(PosteriorCacheEntry);
-	PosteriorCacheEntry *entry,
-			   *more;
-
-	if (!posterior_is_shared)
-		return posterior_reserve(sizeof(*entry), POSTERIOR_END_HIGH, true)
-			? posterior_arena_alloc(sizeof(*entry)) : NULL;
-	entry = entry_spare();
-	if (entry != NULL || !posterior_reserve(bytes, POSTERIOR_END_LOW, true))
-		return entry;
-	more = posterior_arena_alloc(bytes);
-	posterior_arena_done();
-	pg_atomic_fetch_sub_u64(&posterior_shared->used, posterior_block_of(more)->size);
-	posterior_lock(LW_EXCLUSIVE);
-	for (int i = 0; i < SPARE_ENTRIES; i++)
-		dlist_push_tail(&posterior_directory->spare, &more[i].node);
-	posterior_unlock();
-	/* others may have taken them all, and there is no room for so many */
-	return entry_spare();
 }
 
 /* ---- freeing --------------------------------------------------------------------------------- */
@@ -279,8 +285,8 @@ directory_forget(uint32 incarnation)
 PosteriorSharedPart posterior_directory_part = {
 	.place = (void **) &posterior_directory,.size = directory_size,
 	.initialize = directory_initialize,.forget = directory_forget,
-	.oldest = directory_oldest,.evict = directory_evict,.may_go = directory_may_go,
-	.memory = directory_memory
+	.stock = directory_stock,.oldest = directory_oldest,.evict = directory_evict,
+	.may_go = directory_may_go,.memory = directory_memory
 };
 
 /* ---- finding --------------------------------------------------------------------------------- */

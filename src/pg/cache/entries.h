@@ -22,7 +22,7 @@
 
 typedef struct PosteriorCacheEntry
 {
-	dlist_node	node;			/* in its bucket, or among the doomed */
+	dlist_node	node;			/* in its bucket, among the doomed or spare */
 	PosteriorEntryKey key;
 	uint64		serial;			/* no other entry ever has it */
 	bool		listed;			/* in its bucket */
@@ -48,7 +48,7 @@ typedef struct PosteriorDirectory
 	pg_atomic_uint64 evictions;
 	dlist_head	entries[POSTERIOR_BUCKETS];
 	dlist_head	doomed;			/* entries in no bucket that are still pinned */
-	dlist_head	spare;			/* memory of entries that have gone, in shared memory */
+	dlist_head	spare;			/* structs that no entry has, in shared memory */
 	int64		n_entries;
 } PosteriorDirectory;
 

@@ -153,6 +153,7 @@ segment_on_startup(void)
 	base = ShmemInitStruct("pg_posterior", head_size() + arena_size(), &found);
 	segment_lay_out(base);
 	locks = GetNamedLWLockTranche(TRANCHE);
+	posterior_is_shared = true;
 	if (!found)
 	{
 		memset(base, 0, head_size());
@@ -160,8 +161,10 @@ segment_on_startup(void)
 		for (int i = 0; i < n_parts; i++)
 			if (parts[i]->behind != NULL)
 				parts[i]->behind(arena_place, arena_size());
+		for (int i = 0; i < n_parts; i++)
+			if (parts[i]->stock != NULL)
+				parts[i]->stock();
 	}
-	posterior_is_shared = true;
 	LWLockRelease(AddinShmemInitLock);
 }
 

@@ -31,6 +31,9 @@ typedef struct PosteriorSharedPart
 	/* Of the part that has the shared memory behind all parts (arena.c), which is not zeroed. */
 	void		(*behind) (void *memory, Size size);
 
+	/* Take from the arena what the part has for good: while the server starts it is all free. */
+	void		(*stock) (void);
+
 	/* Free what is keyed by a life of a database. The lock of the directory is held exclusively. */
 	void		(*forget) (uint32 incarnation);
 
