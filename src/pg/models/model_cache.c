@@ -361,7 +361,7 @@ weights_reserve(const char *name, bytea *file)
 {
 	Size		bytes;
 
-	if (posterior_reserve(5 * VARSIZE_ANY(file) + SLACK, POSTERIOR_END_LOW, false))
+	if (posterior_reserve((Size) 5 * VARSIZE_ANY(file) + SLACK, POSTERIOR_END_LOW, false))
 		return;
 	bytes = weights_bytes(name, file);
 	if (bytes > 0)
