@@ -321,16 +321,26 @@ check_windows(void)
 static void
 check_split(void)
 {
+	uint64_t	size = posterior_block_size(200);
 	PosteriorBlock *block,
-			   *rest;
+			   *low,
+			   *high,
+			   *rest,
+			   *none;
 
 	begin();
 	block = take(1000, POSTERIOR_END_HIGH);
-	rest = posterior_block_split(&all, block, posterior_block_size(200));
-	ok(rest != NULL && rest->in_use && block->size + rest->size == posterior_block_size(1000),
-	   "a block in use is split");
-	ok(posterior_block_split(&all, rest, rest->size - UNIT) == NULL, "unless too little is left");
-	posterior_blocks_give(&all, block);
+	low = posterior_block_split(&all, block, size, POSTERIOR_END_LOW, &rest);
+	ok(low == block && low->size == size && rest != NULL && rest->in_use
+	   && low->size + rest->size == posterior_block_size(1000), "a block in use is split");
+	block = rest;
+	high = posterior_block_split(&all, block, size, POSTERIOR_END_HIGH, &rest);
+	ok(rest == block && high->in_use && high->size == size && whole()
+	   && posterior_block_next(&all, rest) == high, "at its other end, too");
+	ok(posterior_block_split(&all, rest, rest->size - UNIT, POSTERIOR_END_HIGH, &none) == rest
+	   && none == NULL, "unless too little is left");
+	posterior_blocks_give(&all, low);
+	posterior_blocks_give(&all, high);
 	posterior_blocks_give(&all, rest);
 	ok(whole() && all.first->size == all.size, "and its parts are given back one by one");
 }

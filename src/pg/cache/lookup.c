@@ -289,8 +289,9 @@ cached_share(const Attempt *a, PosteriorCacheEntry *entry, PosteriorCachedContex
 }
 
 /*
- * A copy that is kept: where it fits into what is free, or else where a stretch of its size can be
- * made free. TNP_NO_MEMORY where neither is to be had; then others have lost nothing.
+ * A copy that is kept: in a stretch that is free or can be made free, or else, as a stretch has a
+ * bit more than it takes, in whatever is free. TNP_NO_MEMORY where it does not fit there; then
+ * others have lost nothing.
  */
 static TnpStatus
 cached_keep(const Attempt *a, PosteriorCacheEntry *entry, PosteriorCachedContext *b, int64 n,
@@ -303,10 +304,8 @@ cached_keep(const Attempt *a, PosteriorCacheEntry *entry, PosteriorCachedContext
 	error->status = TNP_NO_MEMORY;
 	if (posterior_is_shared)
 	{
-		status = cached_share(a, entry, b, n, capacity, kept, error);
-		if (status == TNP_NO_MEMORY && posterior_reserve(bytes, POSTERIOR_END_HIGH, true))
-			status = cached_share(a, entry, b, n, capacity, kept, error);
-		return status;
+		(void) posterior_reserve(bytes, POSTERIOR_END_HIGH, true);
+		return cached_share(a, entry, b, n, capacity, kept, error);
 	}
 	if (!posterior_reserve(bytes, POSTERIOR_END_HIGH, true))
 		return status;

@@ -6,8 +6,9 @@
  *
  * A reserve is one block that is had before anything is put there (posterior_reserve), so that all
  * of an encoding finds room or none of it, and lies together: when it goes, a stretch of its size
- * is free. What is left of it is given back by posterior_arena_done(). It is known to its process
- * alone, which neither raises nor waits for anything before it is done.
+ * is free. What is left of it is given back by posterior_arena_done(); it lies beside what was free
+ * before, as all is cut from the end from which the reserve was. The reserve is known to its
+ * process alone, which neither raises nor waits for anything before it is done.
  *
  * Lock. The part has one, taken after that of the directory; it is held while blocks are cut and
  * joined. Eviction holds both while it looks for a window and frees what lies there, so that no
@@ -96,7 +97,7 @@ block_take(Size size)
 	if (block == NULL || block->size < size)
 		block = block_counted(posterior_blocks_take(blocks, size, reserve_end));
 	else
-		reserve = posterior_block_split(blocks, block, size);
+		block = posterior_block_split(blocks, block, size, reserve_end, &reserve);
 	if (block != NULL)
 	{
 		block->owner_kind = owner_kind;

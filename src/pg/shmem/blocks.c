@@ -220,17 +220,20 @@ posterior_blocks_take(PosteriorBlocks *all, uint64_t size, PosteriorEnd end)
 }
 
 PosteriorBlock *
-posterior_block_split(PosteriorBlocks *all, PosteriorBlock *block, uint64_t size)
+posterior_block_split(PosteriorBlocks *all, PosteriorBlock *block, uint64_t size, PosteriorEnd end,
+					  PosteriorBlock **rest)
 {
-	PosteriorBlock *rest;
+	PosteriorBlock *second;
 
+	*rest = NULL;
 	if (block->size < size + LEAST)
-		return NULL;
-	rest = cut(all, block, size);
-	rest->in_use = true;
-	rest->owner_kind = block->owner_kind;
-	rest->owner = block->owner;
-	return rest;
+		return block;
+	second = cut(all, block, end == POSTERIOR_END_LOW ? size : block->size - size);
+	second->in_use = true;
+	second->owner_kind = block->owner_kind;
+	second->owner = block->owner;
+	*rest = end == POSTERIOR_END_LOW ? second : block;
+	return end == POSTERIOR_END_LOW ? block : second;
 }
 
 /* Have a block take up the one behind it; both are in no list. */

@@ -76,8 +76,12 @@ PosteriorBlock *posterior_blocks_take(PosteriorBlocks *all, uint64_t size, Poste
 PosteriorBlock *posterior_blocks_take_from(PosteriorBlocks *all, PosteriorBlock *block,
 										   uint64_t size, PosteriorEnd end);
 
-/* Have a block in use keep `size` bytes; the rest, a block in use as well, or NULL if too small. */
-PosteriorBlock *posterior_block_split(PosteriorBlocks *all, PosteriorBlock *block, uint64_t size);
+/*
+ * So many bytes from this end of a block in use, which has them: a block in use as well. *rest is
+ * what is left of it, or NULL if that was too small.
+ */
+PosteriorBlock *posterior_block_split(PosteriorBlocks *all, PosteriorBlock *block, uint64_t size,
+									  PosteriorEnd end, PosteriorBlock **rest);
 
 /* Give a block back. */
 void		posterior_blocks_give(PosteriorBlocks *all, PosteriorBlock *block);
