@@ -108,5 +108,34 @@ for my $end (
 		eval { leave($_) } for @holders;
 	}
 }
+
+# ---- a session that waits for another one's encoding has a pin of it ----
+my $long = q{SELECT posterior.predict(c, 0.5::float8)
+	FROM (SELECT posterior.context(sin(g), g::float8 ORDER BY g) AS c
+		FROM generate_series(1, 20000) g) s};
+for my $how ('terminate', 'cancel')
+{
+	my $entries = cache('entries');
+	my ($builder, $waiter) = (session($node), session($node));
+	my @pids = map { ask($_, 'SELECT pg_backend_pid()') } ($builder, $waiter);
+	# Sends the long statement; true when its session waits or encodes.
+	my $begin = sub {
+		my ($s, $pid) = @_;
+		$s->{in} .= "$long;\n";
+		$s->{run}->pump_nb;
+		return $node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity
+			WHERE pid = $pid AND wait_event_type = 'Extension'");
+	};
+	ok($begin->($builder, $pids[0]), "$how: an encoding is made");
+	is(cache('entries'), $entries + 1, "$how: and has an entry");
+	ok($begin->($waiter, $pids[1]), "$how: another session waits for it");
+	$node->safe_psql('postgres', "SELECT pg_${how}_backend($pids[1])");
+	ok($node->poll_query_until('postgres', "SELECT NOT EXISTS (SELECT FROM pg_stat_activity
+		WHERE pid = $pids[1] AND state = 'active')"), "$how: it does so no more");
+	$node->safe_psql('postgres', "SELECT pg_cancel_backend($pids[0])");
+	eval { leave($_) } for $builder, $waiter;
+	ok($node->poll_query_until('postgres',
+			"SELECT entries = $entries FROM posterior.stat_cache()"), "$how: the entry has gone");
+}
 $node->stop;
 done_testing();

@@ -47,6 +47,7 @@
 
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "storage/ipc.h"
 
 #define ENTRIES_PER_KEY 4			/* contents of one context that are kept side by side */
 #define KB_PER_ENTRY 16			/* of posterior.cache_size: there is a struct for so many */
@@ -419,12 +420,21 @@ posterior_entry_yield(PosteriorCacheEntry *entry)
 	ConditionVariableBroadcast(&entry->settled);
 }
 
+/* A wait ends by an error, or with the process. */
+static void
+entry_wait_broken(int code, Datum entry)
+{
+	(void) code;
+	ConditionVariableCancelSleep();
+	posterior_entry_unpin((PosteriorCacheEntry *) DatumGetPointer(entry));
+}
+
 void
 posterior_entry_wait(PosteriorCacheEntry *entry)
 {
 	static uint32 event = 0;
 
-	PG_TRY();
+	PG_ENSURE_ERROR_CLEANUP(entry_wait_broken, PointerGetDatum(entry));
 	{
 		ConditionVariablePrepareToSleep(&entry->settled);
 		while (pg_atomic_read_u32(&entry->writer) != 0)
@@ -433,13 +443,7 @@ posterior_entry_wait(PosteriorCacheEntry *entry)
 				break;
 		ConditionVariableCancelSleep();
 	}
-	PG_CATCH();
-	{
-		ConditionVariableCancelSleep();
-		posterior_entry_unpin(entry);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
+	PG_END_ENSURE_ERROR_CLEANUP(entry_wait_broken, PointerGetDatum(entry));
 	posterior_entry_unpin(entry);
 }
 
