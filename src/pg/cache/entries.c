@@ -38,7 +38,7 @@
  * ends (incarnation.c), its entries are unlisted under the exclusive lock.
  *
  * Called from any function of a transaction, unpin and release also from callbacks that free memory
- * contexts and from on_shmem_exit. Only posterior_entry_wait() may raise.
+ * contexts and from on_shmem_exit. Only posterior_entry_wait() may raise, and end the process.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
