@@ -157,7 +157,7 @@ test_basis(void)
 		int64_t		kept = basis[i];
 
 		/* any number of rows may have made it */
-		basis[i] = i == MEAN_BASIS_ROWS ? -1 : mean_word(NAN);
+		basis[i] = i == MEAN_BASIS_ROWS ? -1 : sums_word(NAN);
 		refused = refused
 			&& tnp_basis_check(model, rows.view.n_features, NULL, n, basis, &error) != TNP_OK;
 		basis[i] = kept;
@@ -282,7 +282,7 @@ test_fits(void)
 	TnpError	error;
 
 	for (int i = 0; i < ROWS; i++)
-		moved[i] = rows.view.y[i] + 4 * mean_number(basis[MEAN_SCALE]);
+		moved[i] = rows.view.y[i] + 4 * sums_number(basis[MEAN_SCALE]);
 	later.y = moved;
 	add(s, 0, ROWS, 1);
 	test_must(tnp_sums_encode(model, NULL, s, &e, &error), &error);

@@ -17,24 +17,6 @@
 
 #define VERSION 1
 
-double
-mean_number(int64_t word)
-{
-	double		number;
-
-	memcpy(&number, &word, sizeof(number));
-	return number;
-}
-
-int64_t
-mean_word(double number)
-{
-	int64_t		word;
-
-	memcpy(&word, &number, sizeof(word));
-	return word;
-}
-
 /* ---- the model's number ---------------------------------------------------------------------- */
 
 static uint64_t
@@ -71,10 +53,10 @@ mean_bind_number(TnpBinder *b)
 		return;
 	hash = mix(mix(hash, c->width), c->n_features);
 	hash = mix(mix(hash, c->input_scaling), c->target_scaling);
-	hash = mix(mix(hash, mean_word(c->input_clip)), mean_word(c->target_clip));
+	hash = mix(mix(hash, sums_word(c->input_clip)), sums_word(c->target_clip));
 	hash = mix(hash, c->embedder_activation);
 	for (int f = 0; c->input_scaling == TNP_SCALE_FIXED && f < c->n_features; f++)
-		hash = mix(mix(hash, mean_word(c->input_center[f])), mean_word(c->input_scale[f]));
+		hash = mix(mix(hash, sums_word(c->input_center[f])), sums_word(c->input_scale[f]));
 	for (int i = 0; i < b->model->embed_xy.n; i++)
 		for (int bias = 0; bias < 2; bias++)
 		{
@@ -108,14 +90,14 @@ mean_basis_words(const TnpModel *model, int n_features)
 static void
 write_stats(const TnpModel *model, const TnpStats *stats, int64_t *basis)
 {
-	basis[MEAN_CENTER] = mean_word(stats->y_center);
-	basis[MEAN_SCALE] = mean_word(stats->y_scale);
+	basis[MEAN_CENTER] = sums_word(stats->y_center);
+	basis[MEAN_SCALE] = sums_word(stats->y_scale);
 	for (int f = 0; model->config.input_scaling == TNP_SCALE_PREFIX && f < stats->n_columns; f++)
 	{
 		int64_t    *column = (int64_t *) mean_column(basis, f);
 
-		column[MEAN_COLUMN_CENTER] = mean_word(stats->columns[f].mean);
-		column[MEAN_COLUMN_SCALE] = mean_word(stats->columns[f].sd);
+		column[MEAN_COLUMN_CENTER] = sums_word(stats->columns[f].mean);
+		column[MEAN_COLUMN_SCALE] = sums_word(stats->columns[f].sd);
 		column[MEAN_COLUMN_CONSTANT] = stats->columns[f].constant;
 	}
 }
@@ -147,8 +129,8 @@ mean_basis_make(const TnpModel *model, const TnpRows *rows, int64_t *basis, TnpE
 static bool
 is_scale(int64_t center, int64_t scale, bool constant)
 {
-	return isfinite(mean_number(center)) && isfinite(mean_number(scale))
-		&& (mean_number(scale) > 0 || (constant && mean_number(scale) == 0));
+	return isfinite(sums_number(center)) && isfinite(sums_number(scale))
+		&& (sums_number(scale) > 0 || (constant && sums_number(scale) == 0));
 }
 
 static bool

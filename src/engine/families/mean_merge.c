@@ -134,8 +134,8 @@ scale_row(const TnpModel *model, const int64_t *basis, const double *x, float *o
 
 		if (model->config.input_scaling == TNP_SCALE_PREFIX)
 		{
-			column.mean = mean_number(words[MEAN_COLUMN_CENTER]);
-			column.sd = mean_number(words[MEAN_COLUMN_SCALE]);
+			column.mean = sums_number(words[MEAN_COLUMN_CENTER]);
+			column.sd = sums_number(words[MEAN_COLUMN_SCALE]);
 			column.constant = words[MEAN_COLUMN_CONSTANT] != 0;
 			out[f] = (float) tnp_column_scale(model, &column, x[f]);
 		}
@@ -163,8 +163,8 @@ make_tile(const TnpModel *model, const MeanState *s, const TnpRows *rows, int64_
 	int			columns = s->common.columns;
 	const float *row[TILE];
 	int			position[TILE];
-	TnpStats	stats = {.y_center = mean_number(basis[MEAN_CENTER]),
-						 .y_scale = mean_number(basis[MEAN_SCALE])};
+	TnpStats	stats = {.y_center = sums_number(basis[MEAN_CENTER]),
+						 .y_scale = sums_number(basis[MEAN_SCALE])};
 	float	   *scratch;
 
 	tile->x = state_scratch(s);
@@ -202,17 +202,15 @@ mean_add_rows(const TnpModel *model, TnpSums *sums, const TnpRows *rows, int sig
 	int			columns = s->common.columns,
 				width = model->config.family->state_width(model);
 	int64_t    *places = state_places(s);
-	TnpStatus	status = TNP_OK;
+	TnpStatus	status;
 	MeanTile	tile;
 
 	if (rows->n_features != columns)
 		return tnp_fail(error, TNP_BAD_SHAPE, "%d feature columns given, the basis has %d",
 						rows->n_features, columns);
-	if (sign < 0 ? s->common.n < rows->n : rows->n > MEAN_MOST_ROWS - s->common.n)
-		return tnp_fail(error, TNP_BAD_VALUE, sign < 0
-						? "more rows are taken away than there are"
-						: "too many rows for sums");
-	status = tnp_rows_check(model, rows, true, error);
+	status = tnp_sums_check_change(sums, rows->n, sign, MEAN_MOST_ROWS, error);
+	if (status == TNP_OK)
+		status = tnp_rows_check(model, rows, true, error);
 	for (int64_t first = 0; status == TNP_OK && first < rows->n; first += TILE)
 	{
 		int			n = rows->n - first < TILE ? (int) (rows->n - first) : TILE;
@@ -255,16 +253,16 @@ mean_merge(const TnpModel *model, TnpSums *into_sums, TnpSums *from_sums, int si
 	MeanState  *into = (MeanState *) into_sums,
 			   *from = (MeanState *) from_sums;
 	int64_t    *places = state_places(into);
+	TnpStatus	status;
 
 	(void) model;
 	if (into_sums->basis_words != from_sums->basis_words
 		|| memcmp(state_basis(into), state_basis(from),
 				  into_sums->basis_words * sizeof(int64_t)) != 0)
 		return tnp_fail(error, TNP_BAD_ARGUMENT, "sums of different bases cannot be merged");
-	if (sign < 0 ? into_sums->n < from_sums->n : from_sums->n > MEAN_MOST_ROWS - into_sums->n)
-		return tnp_fail(error, TNP_BAD_VALUE, sign < 0
-						? "more rows are taken away than there are"
-						: "too many rows for sums");
+	status = tnp_sums_check_change(into_sums, from_sums->n, sign, MEAN_MOST_ROWS, error);
+	if (status != TNP_OK)
+		return status;
 	mean_add_sum(into->d, state_sum(from), sign, state_sum(into));
 	for (size_t i = 0; i < places_words(into_sums->columns); i++)
 		places[i] += sign * state_places(from)[i];
@@ -389,8 +387,8 @@ static TnpStatus
 take_stats(TnpEncoding *e, const TnpEnv *env, const int64_t *basis, TnpError *error)
 {
 	e->stats.n0 = e->n;
-	e->stats.y_center = mean_number(basis[MEAN_CENTER]);
-	e->stats.y_scale = mean_number(basis[MEAN_SCALE]);
+	e->stats.y_center = sums_number(basis[MEAN_CENTER]);
+	e->stats.y_scale = sums_number(basis[MEAN_SCALE]);
 	if (e->model->config.input_scaling != TNP_SCALE_PREFIX)
 		return TNP_OK;
 	e->stats.columns = tnp_alloc_zero(env, e->n_features, sizeof(TnpColumn));
@@ -402,8 +400,8 @@ take_stats(TnpEncoding *e, const TnpEnv *env, const int64_t *basis, TnpError *er
 		const int64_t *words = mean_column(basis, f);
 
 		e->stats.columns[f] = (TnpColumn) {.kind = TNP_NUMERIC,.feature = f,.n_parts = 1,
-			.mean = mean_number(words[MEAN_COLUMN_CENTER]),
-			.sd = mean_number(words[MEAN_COLUMN_SCALE]),
+			.mean = sums_number(words[MEAN_COLUMN_CENTER]),
+			.sd = sums_number(words[MEAN_COLUMN_SCALE]),
 			.constant = words[MEAN_COLUMN_CONSTANT] != 0};
 	}
 	return TNP_OK;

@@ -18,10 +18,6 @@ enum
 /* Of a column, all 0 where the model does not scale by its rows. */
 enum { MEAN_COLUMN_CENTER, MEAN_COLUMN_SCALE, MEAN_COLUMN_CONSTANT, MEAN_COLUMN };
 
-/* A number and its bits. */
-double		mean_number(int64_t word);
-int64_t		mean_word(double number);
-
 static inline const int64_t *
 mean_column(const int64_t *basis, int column)
 {

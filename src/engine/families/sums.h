@@ -82,9 +82,6 @@ enum
 /* Of a column: its kind; centre and scale, or the number of known categories; these, ascending. */
 enum { SUMS_KIND, SUMS_COLUMN_CENTER, SUMS_COLUMN_SCALE, SUMS_LEVELS };
 
-double		sums_number(int64_t word);
-int64_t		sums_word(double number);
-
 static inline const int64_t *
 sums_column(const SumsConfig *c, const int64_t *basis, int column)
 {

@@ -14,24 +14,6 @@
 #define MOST_WAVES 256
 
 double
-sums_number(int64_t word)
-{
-	double		number;
-
-	memcpy(&number, &word, sizeof(number));
-	return number;
-}
-
-int64_t
-sums_word(double number)
-{
-	int64_t		word;
-
-	memcpy(&word, &number, sizeof(word));
-	return word;
-}
-
-double
 sums_squash(const int64_t *column, double x)
 {
 	return tnp_squash(x, sums_number(column[SUMS_COLUMN_CENTER]),

@@ -5,8 +5,28 @@
  */
 #include "engine/families/sums_ops.h"
 
+#include <string.h>
+
 #include "engine/file/model.h"
 #include "engine/network/encoding.h"
+
+double
+sums_number(int64_t word)
+{
+	double		number;
+
+	memcpy(&number, &word, sizeof(number));
+	return number;
+}
+
+int64_t
+sums_word(double number)
+{
+	int64_t		word;
+
+	memcpy(&word, &number, sizeof(word));
+	return word;
+}
 
 static const TnpSumsOps *
 ops_of(const TnpModel *model)
@@ -107,6 +127,15 @@ TnpStatus
 tnp_sums_read(const TnpModel *model, TnpSums *sums, const int64_t *words, TnpError *error)
 {
 	return ops_of(model)->read(model, sums, words, error);
+}
+
+TnpStatus
+tnp_sums_check_change(const TnpSums *sums, int64_t n, int sign, int64_t most, TnpError *error)
+{
+	if (sign < 0 ? sums->n >= n : n <= most - sums->n)
+		return TNP_OK;
+	return tnp_fail(error, TNP_BAD_VALUE, sign < 0 ? "more rows are taken away than there are"
+					: "too many rows for sums");
 }
 
 TnpStatus

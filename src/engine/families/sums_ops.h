@@ -49,6 +49,14 @@ typedef struct TnpSumsOps
 	double		(*log_evidence) (const TnpEncoding *encoding);	/* or NULL */
 } TnpSumsOps;
 
+/* A number and its bits, as words have them. */
+double		sums_number(int64_t word);
+int64_t		sums_word(double number);
+
+/* Whether n rows can be added to sums of at most `most`, or with sign -1 be taken away. */
+TnpStatus	tnp_sums_check_change(const TnpSums *sums, int64_t n, int sign, int64_t most,
+								  TnpError *error);
+
 /* TNP_TOO_FEW_ROWS unless a context of n rows may be asked. */
 TnpStatus	tnp_sums_check_rows(const TnpModel *model, int64_t n, TnpError *error);
 

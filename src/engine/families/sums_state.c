@@ -261,14 +261,14 @@ TnpStatus
 sums_add(const TnpModel *model, TnpSums *sums, const TnpRows *rows, int sign, TnpError *error)
 {
 	SumsState  *s = (SumsState *) sums;
+	TnpStatus	status;
 
 	if (rows->n_features != s->common.columns)
 		return tnp_fail(error, TNP_BAD_SHAPE, "%d feature columns given, the basis has %d",
 						rows->n_features, s->common.columns);
-	if (sign < 0 ? s->common.n < rows->n : rows->n > SUMS_MOST_ROWS - s->common.n)
-		return tnp_fail(error, TNP_BAD_VALUE, sign < 0
-						? "more rows are taken away than there are"
-						: "too many rows for sums");
+	status = tnp_sums_check_change(sums, rows->n, sign, SUMS_MOST_ROWS, error);
+	if (status != TNP_OK)
+		return status;
 	if (sign < 0)
 		sums_flush(model, s);
 	for (int64_t i = 0; i < rows->n; i++)
@@ -295,6 +295,7 @@ sums_merge(const TnpModel *model, TnpSums *into_sums, TnpSums *from_sums, int si
 {
 	SumsState  *into = (SumsState *) into_sums,
 			   *from = (SumsState *) from_sums;
+	TnpStatus	status;
 	int64_t    *to,
 			   *more;
 
@@ -302,10 +303,9 @@ sums_merge(const TnpModel *model, TnpSums *into_sums, TnpSums *from_sums, int si
 		|| memcmp(sums_basis(into), sums_basis(from),
 				  into_sums->basis_words * sizeof(int64_t)) != 0)
 		return tnp_fail(error, TNP_BAD_ARGUMENT, "sums of different bases cannot be merged");
-	if (sign < 0 ? into_sums->n < from_sums->n : from_sums->n > SUMS_MOST_ROWS - into_sums->n)
-		return tnp_fail(error, TNP_BAD_VALUE, sign < 0
-						? "more rows are taken away than there are"
-						: "too many rows for sums");
+	status = tnp_sums_check_change(into_sums, from_sums->n, sign, SUMS_MOST_ROWS, error);
+	if (status != TNP_OK)
+		return status;
 	sums_flush(model, into);
 	sums_flush(model, from);
 	to = sums_gram(into);
