@@ -74,6 +74,15 @@ cuda_lean(const TnpDeviceModel *m, const TnpStats *stats, const float *x, const 
 		walk->rare.mean[k] = stats->y_center + stats->y_scale * stats->rare.mean[k];
 		walk->rare.sd[k] = fabs(stats->y_scale) * stats->rare.sd[k];
 	}
+	walk->target_levels.n = stats->target_levels.n;
+	walk->target_levels.narrow = m->model->config.levels;
+	for (int k = 0; k < walk->target_levels.n; k++)
+	{
+		int			from = stats->y_scale < 0 ? walk->target_levels.n - 1 - k : k;
+
+		walk->target_levels.value[k] = stats->y_center + stats->y_scale
+			* stats->target_levels.value[from];
+	}
 	walk->gate_rows = tnp_gate_rows(stats);
 	walk->certain = (float) tnp_gate_certain(stats);
 	memcpy(walk->record, stats->record, sizeof(walk->record));

@@ -251,6 +251,7 @@ typedef struct CudaEncoder
 #define CUDA_GATE_HEAD 4
 #define CUDA_CLASSES 64			/* the largest room of a classifier */
 #define CUDA_GATED_TILES 4		/* of a head, in kernels that can ask a gate */
+#define CUDA_TARGET_LEVELS 64	/* as TNP_TARGET_LEVELS */
 #define CUDA_RECORD_NUMBERS 7	/* as TNP_RECORD_NUMBERS */
 #define CUDA_GATE_ROW (CUDA_GATE_NUMBERS + CUDA_RECORD_NUMBERS + 2)
 
@@ -351,6 +352,14 @@ typedef struct CudaRare
 				sd[2];
 } CudaRare;
 
+/* The values that targets have, ascending, in original units; none where they are many. */
+typedef struct CudaLevels
+{
+	int			n;
+	double		narrow,			/* of their distance: a component's deviation below is narrow */
+				value[CUDA_TARGET_LEVELS];
+} CudaLevels;
+
 /* What is wanted of the queries [first, first + n) of a launch. */
 typedef struct CudaAnswer
 {
@@ -404,6 +413,7 @@ typedef struct CudaWalk
 	const float *prior_logits;
 	int			said_step;
 	CudaRare	rare;			/* of a gated model */
+	CudaLevels	target_levels;	/* of a gated model */
 	double		share,			/* of a classifier's logits, or 0 */
 				share_alone,	/* where trees are silent, as the number behind the logits says */
 				pull;			/* of the way from a mixture's mean to what it moves to, or 0 */

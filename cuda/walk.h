@@ -19,6 +19,7 @@
 #include "answers.h"
 #include "embedder.h"
 #include "gate.h"
+#include "levels.h"
 #include "pull.h"
 #include "rare.h"
 
@@ -495,6 +496,8 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 					atomic_or(&walk->flags[which], 1);
 				sync_warp();
 				/* a lane changes those components alone that it reads of a mixture */
+				put_levels(&walk->target_levels, params, model->components - 1,
+						   model->components, lane);
 				put_rare(&walk->rare, params, model->components - 1, model->components, lane);
 				if (walk->pull > 0.0)
 					pull_mean(params, walk->pull, walk->y_center + walk->y_scale *

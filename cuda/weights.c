@@ -19,6 +19,7 @@ _Static_assert(TNP_MAX_CLASS_ROOM == CUDA_CLASSES, "room for all classes");
 _Static_assert(TNP_GPU_GATED_HEAD <= CUDA_GATED_TILES * 8, "heads whose kernels ask a gate");
 _Static_assert(TNP_GATE_NUMBERS == CUDA_GATE_NUMBERS
 			   && TNP_RECORD_NUMBERS == CUDA_RECORD_NUMBERS, "what a gate reads");
+_Static_assert(TNP_TARGET_LEVELS == CUDA_TARGET_LEVELS, "room for all levels of a target");
 _Static_assert(TNP_PROCESS_NUMBERS == CUDA_PROCESS_NUMBERS, "what a process says");
 
 #define NO_WEIGHT -1e30f			/* a logit of which the exponential is zero */

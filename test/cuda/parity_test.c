@@ -19,6 +19,7 @@
 #include "tap.h"
 
 #define LINE 16				/* rows that tell one */
+#define LEVELS 16				/* rows of two levels, or more */
 #define TREES 512				/* rows of which trees are grown */
 #define TOLERANCE 1e-4
 #define LOG_TOLERANCE 1e-3
@@ -218,6 +219,14 @@ make_line(TestRows *rows)
 	}
 }
 
+/* Targets of two values, far apart. */
+static void
+make_levels(TestRows *rows)
+{
+	for (int64_t i = 0; i < rows->view.n; i++)
+		rows->y[i] = rows->y[i] > 0 ? 3 : -4;
+}
+
 /*
  * The device's model against the engine's, with n rows of which the prefix is the canonical one or
  * all; `columns` of them where the model takes any number, 0 for as many as is usual.
@@ -249,6 +258,8 @@ check_model(const TestModel *file, TnpDeviceModel *dm, TnpModel *model, int n, i
 		make_far(file->name, &rows, n);
 	if (strncmp(file->name, "rows_line", 9) == 0)
 		make_line(&rows);
+	if (strcmp(file->name, "rows_levels") == 0)
+		make_levels(&rows);
 	context = test_slice(&rows, 0, n);
 	queries = test_slice(&rows, n, QUERIES);
 	if (tnp_build(model, &context, prefix, &p.engine, &error) != TNP_OK
@@ -265,6 +276,9 @@ check_model(const TestModel *file, TnpDeviceModel *dm, TnpModel *model, int n, i
 	if (strncmp(file->name, "rows_line", 9) == 0 && p.device->stats.n0 >= LINE)
 		ok(p.device->stats.process.is_certain,
 		   "%s: a line of %d rows", p.name, (int) p.device->stats.n0);
+	if (strcmp(file->name, "rows_levels") == 0 && p.device->stats.n0 >= LEVELS)
+		ok(p.device->stats.target_levels.n == 2,
+		   "%s: targets of two values, %d rows", p.name, (int) p.device->stats.n0);
 	check_predictions(&p, &queries, whole ? "built" : "canonical");
 	few = test_slice(&rows, n + QUERIES, 6);
 	check_chains(&p, &few, whole ? "built" : "canonical");

@@ -37,8 +37,8 @@ typedef struct Shape
 } Shape;
 
 static const char *const sources[] = {"attention.h", "embedder.h", "linears.h", "rows.h", "walk.h",
-									  "answers.h", "pull.h", "rare.h", "products.h", "softmax.h",
-									  "layered.h"};
+									  "answers.h", "pull.h", "levels.h", "rare.h", "products.h",
+									  "softmax.h", "layered.h"};
 
 /* Rows, team, split, partial results in memory, teams that compute the same, whether they push. */
 static const Shape few_shapes[] = {

@@ -120,6 +120,7 @@ def base_for(key):
         "head.trees": "classes_trees",
         "head.few_values": "rows_few_values",
         "head.rare": "rows_rare",
+        "head.levels": "rows_levels",
         "inputs.far": "rows_far",
         "target.far": "rows_far_targets",
         "head.process": "rows_gated",

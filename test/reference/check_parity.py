@@ -906,6 +906,35 @@ def case_rare_targets(model):
                            score={**table(x[n:], y[n:]), "orders": 0}), wanted)
 
 
+def case_levels(model):
+    """Targets of few values, of many, and of few rows for each; of chains as well. What a line says
+    for certain stays.
+    """
+    narrow = model.config["head"].get("levels")
+    if not narrow:
+        return
+    for n, values, exact in ((40, 2, False), (90, 3, False), (300, 5, False), (200, 30, False),
+                             (90, 3, True)):
+        x, y, kinds = rows(model, n + 8, 43)
+        y = 10 - 2.5 * np.random.RandomState(n + values).randint(0, values, n + 8)
+        if exact:
+            x[:, kinds.index("numeric")] = (y - 10) / 2.5
+        encoding = build(model, x[:n], y[:n], n, kinds)
+        found = encoding.statistics.tokeniser.levels
+        assert (found is not None) == (values < 30), (n, values, found)
+        wanted = predictions(encoding, x[n:])
+        wanted["per_row"] = (encoding.conditionals(x[n:], y[n:]), LOG_DENSITY)
+        model.config["head"]["levels"] = 0
+        plain = build(model, x[:n], y[:n], n, kinds).predict(x[n:])
+        model.config["head"]["levels"] = narrow
+        moved = max(np.abs(a.means - b.means).max()
+                    for a, b in zip(encoding.predict(x[n:]), plain))
+        assert (moved > 1e-3) == (values < 30 and not exact), (n, values, exact, moved)
+        yield Case(f"{n} targets of {values} values, {'exact' if exact else 'noise'}",
+                   request(x[:n], y[:n], kinds, n, queries=cells(x[n:]),
+                           score={**table(x[n:], y[n:]), "orders": 0}), wanted)
+
+
 def case_far_cells(model):
     """Columns with numbers that stand for missing ones, with one that is too large, and with a
     group of its own far away, which stays; rows asked about and later ones have such cells, too.
@@ -1142,8 +1171,8 @@ CASES = (case_sizes, case_constant, case_unit, case_middle, case_each_target, ca
          case_process_share_start, case_line, case_labels, case_directions, case_short, case_grow,
          case_evidence,
          case_classes, case_class_order, case_one_class, case_rare, case_lean, case_trees,
-         case_number_trees, case_few_values, case_rare_targets, case_far_cells, case_far_targets,
-         case_lacking, case_lacking_several, case_new_labels_of_classes,
+         case_number_trees, case_few_values, case_rare_targets, case_levels, case_far_cells,
+         case_far_targets, case_lacking, case_lacking_several, case_new_labels_of_classes,
          case_no_share)
 
 

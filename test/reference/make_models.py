@@ -201,6 +201,11 @@ MODELS = {
     "rows_rare": {**TABULAR, "embedder": additive(rows(None, process=True, orient=True, donors=3,
                                                        shift=True), MLP),
                   "head": {**MIXTURE, "process": 7, "process_chain": True, "rare": 4}},
+    # components of random weights are wide
+    "rows_levels": {**TABULAR, "embedder": additive(rows(None, process=True, line=True, orient=True,
+                                                         donors=3, shift=True), MLP),
+                    "head": {**MIXTURE, "process": 7, "process_chain": True, "rare": 4,
+                             "levels": 1}},
     "rows_rare_few": {**TABULAR, "embedder": additive(rows(None, ridge=True, process=True), MLP),
                       "head": {**MIXTURE, "process": 7, "trees": 0.8, "few_values": 0.5,
                                "rare": 5.5}},

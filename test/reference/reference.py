@@ -20,7 +20,7 @@ from line import SAYS_CERTAIN
 from named import with_labels
 from process_chain import conditioned, remembered
 from random_numbers import permutation, value_uniforms
-from rows import RowTokeniser
+from rows import RowTokeniser, on_levels
 from safetensors_io import read_model
 from scaling import Scaling, near_cells, near_targets
 from sums import SumsEncoding, statistics_of
@@ -213,6 +213,8 @@ class Encoding:
         weights = np.append(answer.weights * (1 - weight), weight)
         means = np.append(others, m)
         sds = np.append(answer.sds / unit, np.exp(spread))
+        if tokeniser.levels is not None and quality != SAYS_CERTAIN:
+            means[:-1] = on_levels(means[:-1], sds[:-1], tokeniser.levels, head["levels"])
         taken = []
         for weight, *where in tokeniser.rare:
             # a component once taken weighs nothing of the network's any more

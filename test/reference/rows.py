@@ -371,6 +371,20 @@ def rare_targets(y, scaled, clipped, said, least):
     return found
 
 
+def levels_of(scaled):
+    """The values that scaled targets have, ascending, where they are few; or None."""
+    values = np.unique(scaled)
+    return values if 2 <= len(values) <= min(64, len(scaled) // 8) else None
+
+
+def on_levels(means, sds, levels, narrow):
+    """The means of components, those of narrow ones on the nearest level."""
+    nearest = np.abs(means[:, None] - levels).argmin(axis=1)
+    gaps = np.concatenate([[np.inf], np.diff(levels), [np.inf]])
+    apart = np.minimum(gaps[nearest], gaps[nearest + 1])
+    return np.where(sds < narrow * apart, levels[nearest], means)
+
+
 class RowTokeniser:
     """Rows -> vectors, with statistics frozen at the prefix x [n0, F], y [n0] (raw); `classes` is
     the number of classes, or None.
@@ -437,6 +451,9 @@ class RowTokeniser:
         self.record = []
         if model.config["head"].get("process_record"):
             self.record = record(self.processes[0], self.processes[0].y, self.ridges)
+        self.levels = None
+        if model.config["head"].get("levels"):
+            self.levels = levels_of((y - scaling.y_center) / scaling.y_scale)
         self.rare = []
         if model.config["head"].get("rare"):
             self.rare = rare_targets(y, (y - scaling.y_center) / scaling.y_scale, targets,

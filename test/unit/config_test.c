@@ -433,6 +433,8 @@ static const BadConfig bad_configs[] = {
 	 "target.far needs the embedder's x.kind \"rows\" and one target, which is a number", NULL},
 	{additive, "\"inputs\": {", "\"inputs\": {\"far\": 9, ",
 	 "inputs.far needs the embedder's x.kind \"rows\"", NULL},
+	{additive, "\"components\": 5", "\"components\": 5, \"levels\": 0.5",
+	 "head.levels needs head.process", NULL},
 	{additive, "\"components\": 5", "\"components\": 5, \"rare\": 6",
 	 "head.rare needs head.process", NULL},
 	{tabular, "\"target\": {\"scaling\": \"prefix\"",

@@ -72,6 +72,7 @@ mixture = objects(
         "trees": number(0, 1),
         "few_values": number(0, 1),
         "rare": number(1, 100),
+        "levels": number(0, 1),
     },
 )
 classes = objects(
@@ -269,6 +270,7 @@ def model_rules(c):
            "head.trees needs head.process")
     yield (bool(head.get("few_values")) and not (head.get("trees") and x.get("ridge")),
            "head.few_values needs head.trees and embedder.x.ridge")
+    yield bool(head.get("levels")) and not gated, "head.levels needs head.process"
     yield bool(head.get("rare")) and not gated, "head.rare needs head.process"
     yield (bool(head.get("rare")) and head.get("components", 3) < 3,
            "head.rare needs head.components of 3 or more")

@@ -16,6 +16,7 @@ from .process_chain import Chain
 from .questions import chain_passes, statistics_rows, whole_prefix
 from .rare import put_rare
 from .shift import Shifts, features_of
+from .target_levels import put_levels
 from .tasks import Tasks
 from .trees_numbers import pull
 
@@ -102,6 +103,7 @@ def predict(model, tasks, rows, prefix=None, visible=None, statistics=None, chai
     answer = distribution(model, outputs)
     if model.config["head"].get("process"):
         known = near_targets(tasks.y, statistics, model.config, tasks.x)[:, :statistics]
+        put_levels(answer, known, inputs, model.config)
         put_rare(answer, known, inputs, model.config)
         pull(answer, asked.tasks, inputs, rows, statistics, model.config)
     answer = shifted(join_variants(answer, asked), asked.shift)

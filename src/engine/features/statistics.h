@@ -186,6 +186,15 @@ typedef struct TnpRare
 				sd[2];
 } TnpRare;
 
+#define TNP_TARGET_LEVELS 64
+
+/* The values that targets have, ascending, scaled; n = 0 where they are many (target_levels.c). */
+typedef struct TnpTargetLevels
+{
+	int			n;
+	double		value[TNP_TARGET_LEVELS];
+} TnpTargetLevels;
+
 /* The Gaussian process of the prefix (process.c), or a line in its place (process_line.c). */
 typedef struct TnpProcess
 {
@@ -271,6 +280,7 @@ struct TnpStats
 	TnpTrees	trees;
 	TnpWantedMean wanted_mean;
 	TnpRare		rare;
+	TnpTargetLevels target_levels;
 	float		record[TNP_RECORD_NUMBERS];	/* of the process, for its gate */
 	TnpDonors	donors;
 	TnpShifts	shifts;

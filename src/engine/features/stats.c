@@ -29,6 +29,7 @@
 #include "engine/features/rare.h"
 #include "engine/features/record.h"
 #include "engine/features/ridge.h"
+#include "engine/features/target_levels.h"
 #include "engine/features/trees.h"
 #include "engine/features/wanted_mean.h"
 
@@ -634,6 +635,8 @@ build_inputs(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpErr
 		status = tnp_wanted_mean_build(model, rows, stats, error);
 	if (status == TNP_OK && c->rare > 0)
 		tnp_rare_build(model, rows, stats);
+	if (status == TNP_OK && c->levels > 0)
+		tnp_target_levels_build(rows, stats);
 	if (status == TNP_OK && c->gate_record)
 		tnp_record_build(stats);
 	if (status == TNP_OK && c->encode_x.donors > 0)

@@ -413,6 +413,7 @@ static const TnpKey mixture_keys[] = {
 	TNP_NUMBER_OPTIONAL("trees", TnpConfig, trees_blend_weight, 0, 1),
 	TNP_NUMBER_OPTIONAL("few_values", TnpConfig, few_values, 0, 1),
 	TNP_NUMBER_OPTIONAL("rare", TnpConfig, rare, 1, 100),
+	TNP_NUMBER_OPTIONAL("levels", TnpConfig, levels, 0, 1),
 	TNP_END
 };
 static const TnpKey bars_keys[] = {

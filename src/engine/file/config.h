@@ -159,6 +159,8 @@ struct TnpConfig
 	double		few_values;
 	/* mixture: targets farther away, in deviations, are rare ones; 0: none are */
 	double		rare;
+	/* mixture: narrower components, in distances of levels, are on the levels of a target */
+	double		levels;
 	int			gate_hidden;	/* mixture: of the gate to a process's answer; 0: there is none */
 	bool		gate_record;	/* it reads the process's record, too */
 	bool		process_chain;	/* that process learns from the rows of a chain */

@@ -123,6 +123,7 @@ tnp_config_check(const TnpConfig *c, TnpError *error)
 		 "head.trees needs head.process", NULL, 0, NULL, 0},
 		{c->few_values > 0 && !(c->trees_blend_weight > 0 && rows && c->encode_x.ridge),
 		 "head.few_values needs head.trees and embedder.x.ridge", NULL, 0, NULL, 0},
+		{c->levels > 0 && c->gate_hidden == 0, "head.levels needs head.process", NULL, 0, NULL, 0},
 		{c->rare > 0 && c->gate_hidden == 0, "head.rare needs head.process", NULL, 0, NULL, 0},
 		{c->rare > 0 && c->head_outputs < 3, "head.rare needs head.components of 3 or more", NULL,
 		 0, NULL, 0},

@@ -13,6 +13,7 @@
 #include "engine/features/trees.h"
 #include "engine/network/block.h"
 #include "engine/network/gate.h"
+#include "engine/network/levels_mixture.h"
 #include "engine/network/mlp.h"
 #include "engine/network/pull.h"
 #include "engine/network/rare_mixture.h"
@@ -114,6 +115,7 @@ answer_gated(const TnpModel *model, const TnpStats *stats, const float *said, co
 		params[2 * (n + 1) + i] = map_std(c, raw[2 * n + i]);
 	}
 	tnp_gate_add(model, stats, said, n, params);
+	tnp_mixture_levels(&stats->target_levels, c->levels, n, n + 1, params);
 	tnp_mixture_rare(&stats->rare, n, n + 1, params);
 	if (stats->wanted_mean.share > 0)
 		tnp_mixture_pull(n + 1, stats->wanted_mean.share, said[TNP_PROCESS_NUMBERS], params);
