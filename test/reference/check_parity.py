@@ -392,6 +392,34 @@ def case_process_ties(model):
                predictions(encoding, x[n:]))
 
 
+def case_tied_labels(model):
+    """Labels of which many have as many rows and the same sum of targets: what stands beside them
+    orders them, whatever they are called; beside numbers, some of them far, and beside labels.
+    """
+    if (model.config["embedder"].get("x", {}).get("codes") != "targets"
+            or model.config["inputs"]["max_features"] < 4):
+        return
+    for n, labels, numbers in ((24, 2, 2), (40, 3, 0), (90, 2, 1)):
+        random = np.random.RandomState(n)
+        x = np.column_stack([random.randint(0, 12 + n // 4, (n + 8, labels)),
+                             random.standard_normal((n + 8, numbers))])
+        x[random.uniform(size=x.shape) < 0.05] = np.nan
+        if numbers:
+            x[3, labels] = 1e9
+        y = as_targets(model, np.round(random.standard_normal(n + 8)))
+        if model.config["target"].get("order") == "counts":
+            y[:2] = 0, 1
+        kinds = ["categorical"] * labels + ["numeric"] * numbers
+        encoding = build(model, x[:n], y[:n], n, kinds)
+        wanted = predictions(encoding, x[n:])
+        names = 1000.0 + random.permutation(100)
+        for f in range(labels):
+            there = ~np.isnan(x[:, f])
+            x[there, f] = names[x[there, f].astype(int)]
+        yield Case(f"{n} rows of tied labels beside {numbers} numbers, renamed",
+                   request(x[:n], y[:n], kinds, n, queries=cells(x[n:])), wanted)
+
+
 def along_directions(n, noise, alone):
     """Rows n and eight more of six columns, one of them of labels, with missing cells: targets
     along two directions, and `alone` of what one column says.
@@ -1166,14 +1194,13 @@ def check_refusals(tap, model, tool, kernels, label):
 
 
 CASES = (case_sizes, case_constant, case_unit, case_middle, case_each_target, case_wide, case_power,
-         case_split, case_noise, case_pairs, case_process, case_process_ties,
+         case_split, case_noise, case_pairs, case_process, case_process_ties, case_tied_labels,
          case_process_directions, case_process_groups, case_process_additive,
          case_process_share_start, case_line, case_labels, case_directions, case_short, case_grow,
-         case_evidence,
-         case_classes, case_class_order, case_one_class, case_rare, case_lean, case_trees,
-         case_number_trees, case_few_values, case_rare_targets, case_levels, case_far_cells,
-         case_far_targets, case_lacking, case_lacking_several, case_new_labels_of_classes,
-         case_no_share)
+         case_evidence, case_classes, case_class_order, case_one_class, case_rare, case_lean,
+         case_trees, case_number_trees, case_few_values, case_rare_targets, case_levels,
+         case_far_cells, case_far_targets, case_lacking, case_lacking_several,
+         case_new_labels_of_classes, case_no_share)
 
 
 def main():

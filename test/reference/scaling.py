@@ -5,8 +5,9 @@ SPDX-License-Identifier: PostgreSQL
 """
 import numpy as np
 
+from digests import digests
 from sets import PowerColumn
-from trees import mix
+from trees import MASK, mix
 
 
 def soft_clip(z, knee):
@@ -46,21 +47,25 @@ class Codes:
     """Identities of one categorical column -> ranks among the identities of the prefix; unknown
     ones become missing.
 
-    column [n0] has the prefix's cells, y [n0] its scaled targets where codes follow these.
+    column [n0] has the prefix's cells; where codes follow the targets y [n0] are these, scaled, and
+    digest [n0] is of its rows, but of numbers that name something.
     """
 
     OWN = 15
 
-    def __init__(self, column, y=None):
+    def __init__(self, column, y=None, digest=None):
         self.column, self.y = column, y
         self.known = sorted(set(column[~np.isnan(column)]))
         counts = {identity: np.sum(column == identity) for identity in self.known}
         self.counts, self.told = counts, dict.fromkeys(self.known, 0)
+        company = dict.fromkeys(self.known, 0)
         if y is not None:
+            for identity, of_row in zip(column, digest or []):
+                company[identity] = (company.get(identity, 0) + of_row) & MASK
             self.told = {identity: np.rint(2 ** 20 * np.sum(y[column == identity]))
                          for identity in self.known}
         self.frequent = sorted(self.known, key=lambda identity: (
-            -counts[identity], self.told[identity], identity))
+            -counts[identity], self.told[identity], company[identity], identity))
         self.set_bins(self.frequent[:self.OWN])
 
     def set_bins(self, own):
@@ -224,11 +229,12 @@ class Scaling:
     def __init__(self, config, kinds, x, y, near, named=()):
         self.config, self.near = config, near
         self.orients = config["embedder"].get("x", {}).get("orient", False)
-        told = None
+        told = digest = None
         if config["embedder"].get("x", {}).get("codes") == "targets":
             self.y_center, self.y_scale = self.target_statistics(y)
             told = self.compared(y)
-        self.codes = [Codes(x[:, f], told) if kind == "categorical" else None
+            digest = digests(x, kinds, told)
+        self.codes = [Codes(x[:, f], told, digest) if kind == "categorical" else None
                       for f, kind in enumerate(kinds)]
         self.kinds, self.sources = list(kinds), list(range(len(kinds)))
         labels = {f: Codes(x[:, f], told) for f in named}

@@ -13,6 +13,7 @@ from torch import nn
 from . import logistic, ridge, trees
 from .class_order import class_places
 from .clip import soft_clip
+from .digests import ordered_labels
 from .donors import Slots, Variants, join_classes, lend
 from .far import near_cells
 from .labels import add_class_labels, settled
@@ -245,6 +246,7 @@ def classify(model, tasks, rows, prefix=None, visible=None, statistics=None, num
     y = place.gather(1, given.long()).to(given.dtype)
     tasks = near_cells(tasks, statistics, config)
     if "max_features" in config["inputs"]:
+        tasks = ordered_labels(tasks, -y, statistics, config)
         tasks = as_labels(tasks, y, classes, statistics, config)
     asked = Variants(tasks, 1, torch.ones(*tasks.y[:, rows:].shape, 1))
     most, found = config["embedder"].get("x", {}).get("donors"), []

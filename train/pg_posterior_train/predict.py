@@ -7,6 +7,7 @@ import math
 import numpy as np
 import torch
 
+from .digests import ordered_labels
 from .donors import Task, Variants, join as join_variants, lend, shifted
 from .far import near_cells, near_targets
 from .heads import Joint, distribution
@@ -88,6 +89,7 @@ def predict(model, tasks, rows, prefix=None, visible=None, statistics=None, chai
     tasks = near_cells(tasks, statistics, model.config)
     if "max_features" in model.config["inputs"]:
         y_input = scale_targets(tasks.y, statistics, model.config, tasks.x)[1]
+        tasks = ordered_labels(tasks, y_input, statistics, model.config)
         tasks = as_labels(tasks, y_input, statistics, model.config)
     asked = variants(tasks, rows, statistics, model.config)
     visible = visible.repeat_interleave(asked.count)

@@ -29,10 +29,14 @@ typedef struct Level
 	int64_t		count;
 	int64_t		place;
 	double		told;			/* sum of its targets, in steps, where codes follow the targets */
+	uint64_t	company;		/* sum of its rows' digests, likewise */
 	uint64_t	lot;			/* 0 while none are drawn */
 } Level;
 
-/* Most frequent first, then by lot, then ascending sum of targets, then ascending identity. */
+/*
+ * Most frequent first, then by lot, then ascending sum of targets, then ascending sum of digests,
+ * then ascending identity.
+ */
 static int
 compare_levels(const void *a, const void *b)
 {
@@ -45,25 +49,28 @@ compare_levels(const void *a, const void *b)
 		return x->lot > y->lot ? 1 : -1;
 	if (x->told != y->told)
 		return x->told > y->told ? 1 : -1;
+	if (x->company != y->company)
+		return x->company > y->company ? 1 : -1;
 	return (x->identity > y->identity) - (x->identity < y->identity);
 }
 
 /*
  * The levels of a column in the order of their bins, ranked [n_levels]. What tells levels of equal
- * counts apart where their names must not: the sums of their targets, in steps. Rare levels in the
- * order of these would make parts of like targets, which seem to say a lot: places in that order
- * draw lots.
+ * counts apart where their names must not: the sums of their targets, in steps, and of labels for
+ * which these are equal, of their rows' digests. Rare levels in the order of the targets would make
+ * parts of like ones, which seem to say a lot: places in that order draw lots.
  */
 static void
 rank_levels(const TnpModel *model, const TnpStats *stats, const TnpRows *rows,
 			const TnpColumn *column, Level *ranked)
 {
 	bool		by_targets = model->config.encode_x.codes_by_targets,
+				names = column->kind == TNP_CATEGORICAL && !column->of_number,
 				lots = by_targets && model->config.encode_x.split > 1
 		&& column->n_levels > TNP_OWN_LABELS + 1;
 
 	for (int64_t k = 0; k < column->n_levels; k++)
-		ranked[k] = (Level) {column->levels[k], 0, k, 0, 0};
+		ranked[k] = (Level) {column->levels[k], 0, k, 0, 0, 0};
 	for (int64_t i = 0; i < stats->n0; i++)
 	{
 		double		x = rows->x[i * rows->n_features + column->feature];
@@ -74,7 +81,11 @@ rank_levels(const TnpModel *model, const TnpStats *stats, const TnpRows *rows,
 			continue;
 		level->count++;
 		if (by_targets)
+		{
 			level->told += tnp_compared_target(model, stats, rows->y[i]);
+			if (names)
+				level->company += stats->digest[i];
+		}
 	}
 	for (int64_t k = 0; k < column->n_levels; k++)
 		ranked[k].told = rint(CODE_STEPS * ranked[k].told);

@@ -264,6 +264,7 @@ struct TnpStats
 	double	   *y_more;			/* [n_more, 2] their centers and scales, or NULL */
 	int			n_columns;		/* features, and behind them the other parts of some */
 	TnpColumn  *columns;		/* [n_columns] with prefix scaling, else NULL */
+	uint64_t   *digest;			/* [n0] while labels are ordered (row_digest.h), else NULL */
 	int			n_slots;		/* row tokeniser: columns used */
 	int		   *slot;			/* [n_slots] column of each slot */
 	int			n_classes;		/* K; 0 in a regression model */

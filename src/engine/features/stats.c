@@ -29,6 +29,7 @@
 #include "engine/features/rare.h"
 #include "engine/features/record.h"
 #include "engine/features/ridge.h"
+#include "engine/features/row_digest.h"
 #include "engine/features/target_levels.h"
 #include "engine/features/trees.h"
 #include "engine/features/wanted_mean.h"
@@ -516,23 +517,37 @@ build_targets(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpEr
 	return status;
 }
 
-/*
- * What does not hang on the targets' scale alone, up to what process and regressions say; numbers
- * that are named stand as labels, too.
- */
+/* Digests of the prefix's rows, where labels are ordered and their names must not decide. */
 static TnpStatus
-build_opinions(const TnpModel *model, const TnpRows *rows, const bool *named, TnpStats *stats,
-			   TnpError *error)
+build_digests(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpError *error)
 {
-	const TnpConfig *c = &model->config;
+	bool		some = false;
+
+	for (int f = 0; rows->kinds != NULL && f < rows->n_features; f++)
+		some = some || rows->kinds[f] == TNP_CATEGORICAL;
+	if (!some || !model->config.encode_x.codes_by_targets)
+		return TNP_OK;
+	stats->digest = tnp_alloc(&model->env, stats->n0, sizeof(uint64_t));
+	return stats->digest == NULL ? tnp_no_memory(error)
+		: tnp_row_digests(model, stats, rows, stats->digest, error);
+}
+
+/* Columns, and parts of those that are split; numbers that are named stand as labels, too. */
+static TnpStatus
+build_columns(const TnpModel *model, const TnpRows *rows, const bool *named, TnpStats *stats,
+			  TnpError *error)
+{
 	double	   *work = tnp_alloc(&model->env, stats->n0, sizeof(double));
-	TnpStatus	status = TNP_OK;
+	TnpStatus	status;
 
 	stats->columns = tnp_alloc_zero(&model->env, rows->n_features, sizeof(TnpColumn));
 	if (work == NULL || stats->columns == NULL)
 		status = tnp_no_memory(error);
 	else
+	{
 		stats->n_columns = rows->n_features;
+		status = build_digests(model, rows, stats, error);
+	}
 	for (int f = 0; status == TNP_OK && f < rows->n_features; f++)
 	{
 		if (tnp_interrupted(&model->env))
@@ -542,7 +557,20 @@ build_opinions(const TnpModel *model, const TnpRows *rows, const bool *named, Tn
 	}
 	if (status == TNP_OK)
 		status = build_parts(model, rows, named, work, stats, error);
+	tnp_free(&model->env, stats->digest);
+	stats->digest = NULL;
 	tnp_free(&model->env, work);
+	return status;
+}
+
+/* What does not hang on the targets' scale alone, up to what process and regressions say. */
+static TnpStatus
+build_opinions(const TnpModel *model, const TnpRows *rows, const bool *named, TnpStats *stats,
+			   TnpError *error)
+{
+	const TnpConfig *c = &model->config;
+	TnpStatus	status = build_columns(model, rows, named, stats, error);
+
 	if (status == TNP_OK && tnp_fills_slots(model))
 		status = build_cards(model, rows, stats, error);
 	if (status == TNP_OK && tnp_fills_slots(model))
