@@ -5,10 +5,14 @@
  * its rows depend on. Entries of a key lie in the bucket of the key's hash; several entries of one
  * key are different contents with equal base rows, at most ENTRIES_PER_KEY of them.
  *
- * Lock. One LWLock, posterior_lock(), guards buckets, the list of doomed entries, `listed`, and the
- * pins of models. It is held for list operations only: never while rows are compared or encoded, so
- * it is held for microseconds. Pins are changed under the shared lock at least; freeing needs the
- * exclusive lock, so an entry that is found in a bucket under the shared lock can be pinned safely.
+ * Lock. One LWLock, posterior_lock(), guards buckets, the order of use, the list of doomed entries,
+ * `listed`, and the pins of models. It is held for list operations only: never while rows are
+ * compared or encoded, so it is held for microseconds. Pins are changed under the shared lock at
+ * least; freeing needs the exclusive lock, so an entry that is found in a bucket under the shared
+ * lock can be pinned safely.
+ *
+ * Use. A process that has a pin, or finds an entry under the shared lock, sets the entry's tick and
+ * no more; its place in the order of use (recency.h) changes when eviction looks for the oldest.
  *
  * Pins. A pin keeps an entry's memory, not its place in the directory. Handles (handle.c) and
  * searches have pins; each is given up by posterior_entry_unpin() or by a function that says so, at
@@ -153,6 +157,7 @@ entry_unlist(PosteriorCacheEntry *entry)
 		return;
 	entry->listed = false;
 	dlist_delete(&entry->node);
+	posterior_recency_remove(&entry->use);
 	if (pg_atomic_read_u32(&entry->pins) == 0)
 		entry_free(entry);
 	else
@@ -216,30 +221,31 @@ directory_initialize(void *part)
 		pg_atomic_init_u64(&directory->lookups[i], 0);
 	pg_atomic_init_u64(&directory->evictions, 0);
 	dlist_init(&directory->doomed);
+	posterior_recency_init(&directory->recency);
 	dlist_init(&directory->spare);
 	for (int i = 0; i < POSTERIOR_BUCKETS; i++)
 		dlist_init(&directory->entries[i]);
 }
 
-/* The least recently used entry without a pin. */
+static bool
+entry_is_idle(const PosteriorUse *use)
+{
+	PosteriorCacheEntry *entry = POSTERIOR_USER_OF(PosteriorCacheEntry, use, use);
+
+	return pg_atomic_read_u32(&entry->pins) == 0;
+}
+
+/* The least recently used entry without a pin, nearly (recency.c). */
 static void *
 directory_oldest(uint64 *used)
 {
-	PosteriorCacheEntry *oldest = NULL;
-	dlist_iter	iter;
+	PosteriorUse *oldest = posterior_recency_oldest(&posterior_directory->recency, entry_is_idle,
+													posterior_tick());
 
-	for (int b = 0; b < POSTERIOR_BUCKETS; b++)
-		dlist_foreach(iter, &posterior_directory->entries[b])
-		{
-			PosteriorCacheEntry *entry = dlist_container(PosteriorCacheEntry, node, iter.cur);
-
-			if (pg_atomic_read_u32(&entry->pins) == 0
-				&& (oldest == NULL || entry->used < oldest->used))
-				oldest = entry;
-		}
-	if (oldest != NULL)
-		*used = oldest->used;
-	return oldest;
+	if (oldest == NULL)
+		return NULL;
+	*used = oldest->used;
+	return POSTERIOR_USER_OF(PosteriorCacheEntry, use, oldest);
 }
 
 static bool
@@ -247,7 +253,7 @@ directory_may_go(const void *piece, uint64 *used)
 {
 	const PosteriorCacheEntry *entry = piece;
 
-	*used = entry->used;
+	*used = entry->use.used;
 	return entry->listed && pg_atomic_read_u32((pg_atomic_uint32 *) &entry->pins) == 0;
 }
 
@@ -371,7 +377,7 @@ posterior_entry_search(const PosteriorEntryKey *key, const TnpRows *rows, int64 
 			posterior_entry_unpin(entry);
 	}
 	if (best != NULL)
-		best->used = posterior_tick();
+		best->use.used = posterior_tick();
 	if (best != NULL && *building != NULL)
 	{
 		posterior_entry_unpin(*building);
@@ -394,7 +400,7 @@ posterior_entry_pin(const PosteriorEntryKey *key, uint64 serial)
 		if (entry->serial == serial)
 		{
 			pg_atomic_fetch_add_u32(&entry->pins, 1);
-			entry->used = posterior_tick();
+			entry->use.used = posterior_tick();
 			found = entry;
 			break;
 		}
@@ -461,7 +467,7 @@ posterior_entry_announce(const PosteriorEntryKey *key, PosteriorModel *model, bo
 	memset(entry, 0, sizeof(*entry));
 	entry->key = *key;
 	entry->serial = posterior_tick();
-	entry->used = entry->serial;
+	entry->use.used = entry->serial;
 	entry->listed = true;
 	pg_atomic_init_u64(&entry->small, 0);
 	pg_atomic_init_u64(&entry->length, 0);
@@ -482,7 +488,7 @@ posterior_entry_announce(const PosteriorEntryKey *key, PosteriorModel *model, bo
 			return NULL;
 		}
 		of_key++;
-		if (oldest == NULL || other->used < oldest->used)
+		if (oldest == NULL || other->use.used < oldest->use.used)
 			oldest = other;
 	}
 	if (of_key >= ENTRIES_PER_KEY)
@@ -492,6 +498,7 @@ posterior_entry_announce(const PosteriorEntryKey *key, PosteriorModel *model, bo
 		posterior_weights_hold(entry->weights, &entry->holder, &posterior_directory_part, entry);
 	posterior_directory->n_entries++;
 	dlist_push_head(entry_bucket(key), &entry->node);
+	posterior_recency_add(&posterior_directory->recency, &entry->use);
 	posterior_unlock();
 	if (entry->weights == NULL)
 	{

@@ -14,6 +14,7 @@
 #include "pg/cache/entry_key.h"
 #include "pg/cache/lookup_outcome.h"
 #include "pg/shmem/eviction.h"
+#include "pg/shmem/recency.h"
 #include "pg/shmem/shared.h"
 
 #include "storage/condition_variable.h"
@@ -31,7 +32,7 @@ typedef struct PosteriorCacheEntry
 	PosteriorHolder holder;
 	PosteriorModel *model;		/* acquired */
 	Size		bytes;
-	uint64		used;			/* when last, by the clock; not exact */
+	PosteriorUse use;			/* among all that are listed; its tick is not exact */
 	/* work of small requests that a device has answered, in multiply-adds (execute.c) */
 	pg_atomic_uint64 small;
 	pg_atomic_uint64 length;	/* published rows plus one; 0 while it is built */
@@ -47,6 +48,7 @@ typedef struct PosteriorDirectory
 	pg_atomic_uint64 lookups[CACHE_LOOKUP_OUTCOMES];
 	pg_atomic_uint64 evictions;
 	dlist_head	entries[POSTERIOR_BUCKETS];
+	PosteriorRecency recency;	/* entries that are in a bucket */
 	dlist_head	doomed;			/* entries in no bucket that are still pinned */
 	dlist_head	spare;			/* structs that no entry has, in shared memory */
 	int64		n_entries;
