@@ -182,9 +182,11 @@ check_random(int n, int rounds, bool touches)
 				none += p == NULL;
 				wrong += p != wanted || (p != NULL && (p->pins > 0 || !p->in));
 				inexact += !exact;
-				/* what finds no room around it stays */
+				/* what finds no room around it stays, or is passed over */
 				if (p != NULL && random_below(4) > 0)
 					go(p);
+				else if (p != NULL && touches)
+					posterior_recency_pass(&all, &p->use);
 				break;
 		}
 		broken += !whole(n);
@@ -207,6 +209,11 @@ check_ends(void)
 	touch(&pieces[0]);
 	ok(oldest() == &pieces[1], "what was used since has a second chance");
 	ok(oldest() == &pieces[1], "what stays is found again");
+	posterior_recency_pass(&all, &pieces[1].use);
+	ok(oldest() == &pieces[2], "unless it is passed over");
+	posterior_recency_pass(&all, &pieces[2].use);
+	posterior_recency_pass(&all, &pieces[0].use);
+	ok(oldest() == &pieces[1], "for one round");
 	pieces[1].pins = 1;
 	ok(oldest() == &pieces[2], "what is in use does not go");
 	go(&pieces[2]);

@@ -248,6 +248,12 @@ directory_oldest(uint64 *used)
 	return POSTERIOR_USER_OF(PosteriorCacheEntry, use, oldest);
 }
 
+static void
+directory_pass(void *piece)
+{
+	posterior_recency_pass(&posterior_directory->recency, &((PosteriorCacheEntry *) piece)->use);
+}
+
 static bool
 directory_may_go(const void *piece, uint64 *used)
 {
@@ -293,7 +299,7 @@ PosteriorSharedPart posterior_directory_part = {
 	.place = (void **) &posterior_directory,.size = directory_size,
 	.initialize = directory_initialize,.forget = directory_forget,
 	.stock = directory_stock,.oldest = directory_oldest,.evict = directory_evict,
-	.may_go = directory_may_go,.memory = directory_memory
+	.pass = directory_pass,.may_go = directory_may_go,.memory = directory_memory
 };
 
 /* ---- finding --------------------------------------------------------------------------------- */

@@ -14,7 +14,7 @@
  * least recently, wherever it lies, frees a run of neighbours by luck only, and nothing where a
  * block in between stays. So the blocks are looked at in the order of addresses: the window is a
  * run of free blocks and such as may go, and of all windows that whose youngest member is oldest.
- * As that takes some dozen walks over all blocks, the neighbours of what is oldest are tried first.
+ * As that takes some dozen walks over all blocks, the neighbours of the oldest are tried first.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

@@ -48,6 +48,13 @@ posterior_recency_remove(PosteriorUse *use)
 	use->newer->older = use->older;
 }
 
+void
+posterior_recency_pass(PosteriorRecency *all, PosteriorUse *use)
+{
+	posterior_recency_remove(use);
+	posterior_recency_add(all, use);
+}
+
 PosteriorUse *
 posterior_recency_oldest(PosteriorRecency *all, PosteriorIdle idle, uint64_t now)
 {
@@ -70,8 +77,7 @@ posterior_recency_oldest(PosteriorRecency *all, PosteriorIdle idle, uint64_t now
 		}
 		else
 			use->used = now;
-		posterior_recency_remove(use);
-		posterior_recency_add(all, use);
+		posterior_recency_pass(all, use);
 		if (moved_first == NULL)
 			moved_first = use;
 	}

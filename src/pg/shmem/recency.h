@@ -41,6 +41,9 @@ void		posterior_recency_init(PosteriorRecency *all);
 void		posterior_recency_add(PosteriorRecency *all, PosteriorUse *use);
 void		posterior_recency_remove(PosteriorUse *use);
 
+/* Let a piece stand as the newest, as if it had been used. */
+void		posterior_recency_pass(PosteriorRecency *all, PosteriorUse *use);
+
 /*
  * The piece to go, which stays in the order until it is taken out; NULL if none is idle. Pieces
  * that are not idle, or have been used since they got their place, get another one; the former are

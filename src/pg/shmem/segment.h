@@ -38,12 +38,14 @@ typedef struct PosteriorSharedPart
 	void		(*forget) (uint32 incarnation);
 
 	/*
-	 * For eviction (eviction.h). The least recently used piece that nothing uses, or NULL, and the
-	 * tick at which it was used; and free that piece: the bytes that it had. The lock of the
-	 * directory is held exclusively around both.
+	 * For eviction (eviction.h). The piece that was used least recently, or nearly so, of those
+	 * that nothing uses, or NULL, and the tick at which it was used; free that piece: the bytes
+	 * that it had; or pass it over, so that `oldest` says another one if there is any. The lock of
+	 * the directory is held exclusively around all of these.
 	 */
 	void	   *(*oldest) (uint64 *used);
 	Size		(*evict) (void *piece);
+	void		(*pass) (void *piece);
 
 	/*
 	 * The same for windows (blocks.h), of which neighbours give way together. Whether nothing uses
