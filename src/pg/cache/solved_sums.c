@@ -27,18 +27,27 @@
 #define SLACK 4096				/* bytes of the small pieces of an encoding */
 #define PER_CONTEXT 4			/* that are kept of a named context, or of all values of a role */
 
-static dlist_head *all_solved = NULL;	/* in shared memory */
+typedef struct SolvedList
+{
+	dlist_head	all;
+	PosteriorRecency recency;	/* the same, in the order of use */
+} SolvedList;
+
+static SolvedList *solved_list = NULL;	/* in shared memory */
 
 static Size
 solved_size(void)
 {
-	return sizeof(dlist_head);
+	return sizeof(SolvedList);
 }
 
 static void
 solved_initialize(void *part)
 {
-	dlist_init((dlist_head *) part);
+	SolvedList *list = part;
+
+	dlist_init(&list->all);
+	posterior_recency_init(&list->recency);
 }
 
 /* Free what is in no list; the lock is held, unless no other process has seen it. */
@@ -64,26 +73,33 @@ solved_evict(void *piece)
 	Size		bytes = s->bytes;
 
 	dlist_delete(&s->node);
+	posterior_recency_remove(&s->use);
 	solved_free(s);
 	return bytes;
+}
+
+static bool
+solved_is_idle(const PosteriorUse *use)
+{
+	return POSTERIOR_USER_OF(PosteriorSolvedSums, use, use)->pins == 0;
 }
 
 static void *
 solved_oldest(uint64 *used)
 {
-	PosteriorSolvedSums *oldest = NULL;
-	dlist_iter	iter;
+	PosteriorUse *oldest = posterior_recency_oldest(&solved_list->recency, solved_is_idle,
+													posterior_tick());
 
-	dlist_foreach(iter, all_solved)
-	{
-		PosteriorSolvedSums *s = dlist_container(PosteriorSolvedSums, node, iter.cur);
+	if (oldest == NULL)
+		return NULL;
+	*used = oldest->used;
+	return POSTERIOR_USER_OF(PosteriorSolvedSums, use, oldest);
+}
 
-		if (s->pins == 0 && (oldest == NULL || s->used < oldest->used))
-			oldest = s;
-	}
-	if (oldest != NULL)
-		*used = oldest->used;
-	return oldest;
+static void
+solved_pass(void *piece)
+{
+	posterior_recency_pass(&solved_list->recency, &((PosteriorSolvedSums *) piece)->use);
 }
 
 static void
@@ -91,7 +107,7 @@ solved_forget(uint32 incarnation)
 {
 	dlist_mutable_iter iter;
 
-	dlist_foreach_modify(iter, all_solved)
+	dlist_foreach_modify(iter, &solved_list->all)
 	{
 		PosteriorSolvedSums *s = dlist_container(PosteriorSolvedSums, node, iter.cur);
 
@@ -105,13 +121,14 @@ solved_may_go(const void *piece, uint64 *used)
 {
 	const PosteriorSolvedSums *s = piece;
 
-	*used = s->used;
+	*used = s->use.used;
 	return s->pins == 0;
 }
 
 PosteriorSharedPart posterior_solved_part = {
-	.place = (void **) &all_solved,.size = solved_size,.initialize = solved_initialize,
-	.forget = solved_forget,.oldest = solved_oldest,.evict = solved_evict,.may_go = solved_may_go
+	.place = (void **) &solved_list,.size = solved_size,.initialize = solved_initialize,
+	.forget = solved_forget,.oldest = solved_oldest,.evict = solved_evict,.pass = solved_pass,
+	.may_go = solved_may_go
 };
 
 /* ---- finding --------------------------------------------------------------------------------- */
@@ -131,7 +148,7 @@ solved_pin(const PosteriorSolvedKey *key, PosteriorSolvedContent content)
 {
 	dlist_iter	iter;
 
-	dlist_foreach(iter, all_solved)
+	dlist_foreach(iter, &solved_list->all)
 	{
 		PosteriorSolvedSums *s = dlist_container(PosteriorSolvedSums, node, iter.cur);
 
@@ -139,7 +156,7 @@ solved_pin(const PosteriorSolvedKey *key, PosteriorSolvedContent content)
 			&& memcmp(s->content.bytes, content.bytes, content.length) == 0)
 		{
 			s->pins++;
-			s->used = posterior_tick();
+			s->use.used = posterior_tick();
 			return s;
 		}
 	}
@@ -215,7 +232,7 @@ solved_trim(const PosteriorSolvedKey *key)
 	int			n = 0;
 	dlist_iter	iter;
 
-	dlist_foreach(iter, all_solved)
+	dlist_foreach(iter, &solved_list->all)
 	{
 		PosteriorSolvedSums *s = dlist_container(PosteriorSolvedSums, node, iter.cur);
 
@@ -223,7 +240,7 @@ solved_trim(const PosteriorSolvedKey *key)
 			|| memcmp(&s->key.kept, &key->kept, sizeof(pg_uuid_t)) != 0)
 			continue;
 		n++;
-		if (s->pins == 0 && (oldest == NULL || s->used < oldest->used))
+		if (s->pins == 0 && (oldest == NULL || s->use.used < oldest->use.used))
 			oldest = s;
 	}
 	if (n >= PER_CONTEXT && oldest != NULL)
@@ -232,7 +249,7 @@ solved_trim(const PosteriorSolvedKey *key)
 
 /* List it, pinned; or the same of another session, which has been faster. */
 static PosteriorSolvedSums *
-solved_list(PosteriorSolvedSums *s, PosteriorModel *model)
+solved_publish(PosteriorSolvedSums *s, PosteriorModel *model)
 {
 	PosteriorSolvedSums *other;
 
@@ -250,8 +267,9 @@ solved_list(PosteriorSolvedSums *s, PosteriorModel *model)
 	if (other == NULL)
 	{
 		s->pins = 1;
-		s->used = posterior_tick();
-		dlist_push_head(all_solved, &s->node);
+		s->use.used = posterior_tick();
+		dlist_push_head(&solved_list->all, &s->node);
+		posterior_recency_add(&solved_list->recency, &s->use);
 	}
 	else
 		solved_free(s);
@@ -284,6 +302,6 @@ posterior_solved_make(const PosteriorSolvedKey *key, PosteriorSolvedContent cont
 	}
 	posterior_arena_done();
 	if (status == TNP_OK)
-		*solved = solved_list(*solved, model);
+		*solved = solved_publish(*solved, model);
 	return status;
 }

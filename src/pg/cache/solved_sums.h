@@ -7,6 +7,7 @@
 #define POSTERIOR_SOLVED_SUMS_H
 
 #include "pg/cache/cached_context.h"
+#include "pg/shmem/recency.h"
 
 #include "utils/uuid.h"
 
@@ -42,7 +43,7 @@ typedef struct PosteriorSolvedSums
 	PosteriorModel *model;		/* acquired */
 	Size		bytes;
 	int			pins;
-	uint64		used;			/* when last, by the clock */
+	PosteriorUse use;
 } PosteriorSolvedSums;
 
 extern PosteriorSharedPart posterior_solved_part;
