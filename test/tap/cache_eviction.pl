@@ -44,6 +44,34 @@ cmp_ok(cache('evictions'), '>', 1000, 'contexts have given way');
 is(cache('private'), 0, 'to all others');
 cmp_ok(cache('bytes'), '>', 4 * 1024 * 1024, 'and the cache is used');
 
+# What is used again and again has second chances, and so has what is in use.
+my ($before, $gone) = split /\|/, cache('hits, evictions');
+my $asked = 200;
+$node->safe_psql('postgres', qq{
+	CREATE FUNCTION hot(d float8) RETURNS posterior.distribution LANGUAGE sql AS \$\$
+		SELECT posterior.predict(c, 0.5::float8, 2)
+		FROM (SELECT posterior.context(g + d, g::float8, 1 ORDER BY g) AS c
+			FROM generate_series(1, 20) g) s \$\$;
+	SELECT hot(1);
+	BEGIN;
+	DECLARE held CURSOR FOR SELECT posterior.predict(c, i / 7.0::float8, 2)
+		FROM (SELECT posterior.context(g + 2::float8, g::float8, 1 ORDER BY g) AS c
+			FROM generate_series(1, 20) g) s, generate_series(1, 1000) i;
+	FETCH 1 FROM held;
+	DO \$\$ BEGIN
+		FOR i IN 1 .. $asked * 10 LOOP
+			PERFORM posterior.predict(c, 0.5::float8, 2)
+				FROM (SELECT posterior.context(g + random(), g::float8, 1 ORDER BY g) AS c
+				FROM generate_series(1, 5 + i * 7 % 60) g) s;
+			IF i % 10 = 0 THEN PERFORM hot(1); END IF;
+		END LOOP;
+	END \$\$;
+	SELECT hot(2);
+	COMMIT});
+my ($after, $more) = split /\|/, cache('hits, evictions');
+cmp_ok($more - $gone, '>', 1000, 'others have given way');
+is($after - $before, $asked + 1, 'but not what was used in between, or was in use');
+
 # A named context, and another model.
 $node->safe_psql('postgres',
 		"SELECT posterior.create_context('c', 't', 'y', features => '{x,z}', order_by => 'k',
