@@ -10,9 +10,11 @@
 #include "layout.h"
 #include "portable.h"
 
+#define LEVELS_REACH 4.0		/* deviations of a component to its level, at most */
+
 /*
  * Warp: narrow ones of the first n components of params [3, all], in original units, go to the
- * nearest level. A lane changes its own components. It is a call, as put_rare is.
+ * nearest level within reach. A lane changes its own components. It is a call, as put_rare is.
  */
 DEVICE_CALL void
 put_levels(const CudaLevels *levels, double *params, int n, int all, int lane)
@@ -32,7 +34,8 @@ put_levels(const CudaLevels *levels, double *params, int n, int all, int lane)
 			apart = levels->value[k] - levels->value[k - 1];
 		if (k + 1 < levels->n && levels->value[k + 1] - levels->value[k] < apart)
 			apart = levels->value[k + 1] - levels->value[k];
-		if (params[2 * all + i] < levels->narrow * apart)
+		if (params[2 * all + i] < levels->narrow * apart
+			&& fabs(mean - levels->value[k]) <= LEVELS_REACH * params[2 * all + i])
 			params[all + i] = levels->value[k];
 	}
 }

@@ -378,11 +378,14 @@ def levels_of(scaled):
 
 
 def on_levels(means, sds, levels, narrow):
-    """The means of components, those of narrow ones on the nearest level."""
+    """The means of components, those of narrow ones on the nearest level, if that is within four
+    of their deviations.
+    """
     nearest = np.abs(means[:, None] - levels).argmin(axis=1)
     gaps = np.concatenate([[np.inf], np.diff(levels), [np.inf]])
     apart = np.minimum(gaps[nearest], gaps[nearest + 1])
-    return np.where(sds < narrow * apart, levels[nearest], means)
+    near = np.abs(means - levels[nearest]) <= 4 * sds
+    return np.where((sds < narrow * apart) & near, levels[nearest], means)
 
 
 class RowTokeniser:

@@ -53,10 +53,13 @@ test_mixture(void)
 {
 	static const double before[3 * (COMPONENTS + 1)] = {
 		0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.3,
-		-7, -0.5, -0.4, 0.4, 2, 2, 9, 0.1,
-		0.1, 0.1, 0.3, 0.2, 0.7, 0.8, 0.7, 0.01
+		-1.25, -0.5, -0.4, 0.5, 2, 2, 5.5, 0.1,
+		0.125, 0.2, 0.3, 0.125, 0.7, 0.8, 0.7, 0.01
 	};
 	static const double wanted[COMPONENTS + 1] = {-1, -1, -0.4, 0, 3, 2, 3, 0.1};
+	static const double beyond[2][COMPONENTS] = {
+		{-7, -1.6, -0.5, 0.51, 1.5, 40, 1e9}, {0.1, 0.125, 0.1, 0.125, 0.3, 0.7, 0.7}
+	};
 	TnpTargetLevels levels = {3, {-1, 0, 3}};
 	double		params[3 * (COMPONENTS + 1)];
 
@@ -67,6 +70,11 @@ test_mixture(void)
 	ok(memcmp(params, before, (COMPONENTS + 1) * sizeof(double)) == 0
 	   && memcmp(params + 2 * (COMPONENTS + 1), before + 2 * (COMPONENTS + 1),
 				 (COMPONENTS + 1) * sizeof(double)) == 0, "weights and widths stay");
+	for (int k = 0; k < 2; k++)
+		memcpy(params + (k + 1) * (COMPONENTS + 1), beyond[k], sizeof(beyond[k]));
+	tnp_mixture_levels(&levels, 0.25, COMPONENTS, COMPONENTS + 1, params);
+	ok(memcmp(params + COMPONENTS + 1, beyond[0], sizeof(beyond[0])) == 0,
+	   "those farther than four of their deviations stay");
 	levels.n = 0;
 	memcpy(params, before, sizeof(before));
 	tnp_mixture_levels(&levels, 0.25, COMPONENTS, COMPONENTS + 1, params);

@@ -6,7 +6,7 @@ import torch
 from .line import is_certain
 from .process import NUMBERS
 
-MOST, ROWS_OF_LEVEL = 64, 8
+MOST, ROWS_OF_LEVEL, REACH = 64, 8, 4
 
 
 def levels_of(scaled):
@@ -16,11 +16,14 @@ def levels_of(scaled):
 
 
 def on_levels(mean, sd, levels, narrow):
-    """The means of components, those of narrow ones on the nearest level."""
+    """The means of components, those of narrow ones on the nearest level, if that is within REACH
+    of their deviations.
+    """
     nearest = (mean[..., None] - levels).abs().argmin(-1)
     gaps = torch.nn.functional.pad(levels.diff(), (1, 1), value=torch.inf)
     apart = torch.minimum(gaps[nearest], gaps[nearest + 1])
-    return torch.where(sd < narrow * apart, levels[nearest].to(mean.dtype), mean)
+    moves = (sd < narrow * apart) & ((mean - levels[nearest]).abs() <= REACH * sd)
+    return torch.where(moves, levels[nearest].to(mean.dtype), mean)
 
 
 def put_levels(mixture, y, inputs, config):

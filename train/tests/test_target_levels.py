@@ -35,9 +35,9 @@ class TargetLevelsTest(unittest.TestCase):
 
     def test_narrow_components_go_to_the_nearest(self):
         levels = np.array([-1.0, 0.0, 3.0])
-        mean = np.array([-7.0, -0.5, -0.4, 0.4, 2.0, 2.0, 9.0])
-        sd = np.array([0.1, 0.1, 0.3, 0.2, 0.7, 0.8, 0.7])
-        wanted = [-1.0, -1.0, -0.4, 0.0, 3.0, 2.0, 3.0]
+        mean = np.array([-1.25, -0.5, -0.4, 0.5, 0.51, 2.0, 2.0, 5.5, 9.0, -7.0])
+        sd = np.array([0.125, 0.2, 0.3, 0.125, 0.125, 0.7, 0.8, 0.7, 0.7, 0.1])
+        wanted = [-1.0, -1.0, -0.4, 0.0, 0.51, 3.0, 2.0, 3.0, 9.0, -7.0]
         np.testing.assert_array_equal(reference.on_levels(mean, sd, levels, 0.25), wanted)
         moved = on_levels(*map(torch.from_numpy, (mean, sd, levels)), 0.25)
         np.testing.assert_array_equal(moved.numpy(), wanted)

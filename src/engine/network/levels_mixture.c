@@ -4,13 +4,16 @@
  *
  * A network that puts narrow components on the values of a count or a grade knows that there are
  * such, and misses them by about as much as these are wide: by the more the more rows beyond those
- * of its training it sees. Where they are is known exactly.
+ * of its training it sees. Where they are is known exactly. A component farther off says something
+ * else: rows behind the prefix, or those of a chain, may have values of their own.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "engine/network/levels_mixture.h"
 
 #include <math.h>
+
+#define REACH 4.0				/* deviations of a component to its level, at most */
 
 void
 tnp_mixture_levels(const TnpTargetLevels *levels, double narrow, int n, int all, double *params)
@@ -29,7 +32,8 @@ tnp_mixture_levels(const TnpTargetLevels *levels, double narrow, int n, int all,
 			apart = value[k] - value[k - 1];
 		if (k + 1 < levels->n)
 			apart = fmin(apart, value[k + 1] - value[k]);
-		if (params[2 * all + i] < narrow * apart)
+		if (params[2 * all + i] < narrow * apart
+			&& fabs(*mean - value[k]) <= REACH * params[2 * all + i])
 			*mean = value[k];
 	}
 }

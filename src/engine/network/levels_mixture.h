@@ -11,7 +11,8 @@
 
 /*
  * The first n components of params [3, all], in units of the scaled target, go to the nearest level
- * where they are narrower than `narrow` of the distance from it to the next one.
+ * where they are narrower than `narrow` of the distance from it to the next one, and within four of
+ * their deviations of it.
  */
 void		tnp_mixture_levels(const TnpTargetLevels *levels, double narrow, int n, int all,
 							   double *params);
