@@ -147,6 +147,14 @@ SELECT posterior.forecast('one', 'day', '"qty"', 3);
 SELECT posterior.forecast('nowhere', 'day', 'qty', 3);
 SELECT posterior.forecast('one', 'day', 'day', 3);
 SELECT posterior.forecast('one', 'day', 'promo', 3);
+CREATE VIEW pairs AS SELECT day, ARRAY[qty, qty] AS "both ways" FROM one;
+SELECT posterior.forecast('pairs', 'day', 'both ways', 3);
+-- what the hints name are numbers
+CREATE VIEW cast_so AS SELECT extract(epoch FROM day) AS day, promo::integer,
+	"both ways"[1] AS "both ways" FROM one JOIN pairs USING (day);
+SELECT bool_and(posterior_internal.is_number(atttypid)) AS numbers FROM pg_attribute
+WHERE attrelid = 'cast_so'::regclass;
+DROP VIEW cast_so, pairs;
 SELECT posterior.forecast('"Daily Sales"', 'day', 'Qty "sold"', 3);
 SELECT posterior.forecast('"Daily Sales"', 'day', 'Qty "sold"', 3, by => '{store}');
 SELECT posterior.forecast('"Daily Sales"', 'day', 'Qty "sold"', 3, by => '{day}');

@@ -69,14 +69,19 @@ CREATE FUNCTION posterior_internal.check_number(relation regclass, name text,
 	LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	type regtype := posterior_internal.check_column(relation, name, role);
+	category "char" := (SELECT t.typcategory FROM pg_type t
+		WHERE t.oid = posterior_internal.base_type(type));
 BEGIN
 	IF NOT posterior_internal.is_number(type) THEN
 		RAISE EXCEPTION 'column "%" is not a number', name
 			USING ERRCODE = 'datatype_mismatch',
 				DETAIL = format('It is the %s; its type is %s.', role, type),
-				HINT = format('Make a view that casts it, as in SELECT %I::float8, and name the '
-					'view instead.',
-					name);
+				HINT = format('Make a view that casts it, as in SELECT %s, and name the view '
+					'instead.',
+					format(CASE category WHEN 'A' THEN '%I[1] AS %1$I' WHEN 'B' THEN '%I::integer'
+						WHEN 'D' THEN 'extract(epoch FROM %I) AS %1$I'
+						WHEN 'T' THEN 'extract(epoch FROM %I) AS %1$I' ELSE '%I::float8' END,
+						name));
 	END IF;
 END $$;
 COMMENT ON FUNCTION posterior_internal.check_number(regclass, text,
