@@ -106,7 +106,8 @@ add_rows(PosteriorSumsState *state, const PosteriorContext *c)
 	if (posterior_context_labelled(c) || posterior_context_targets(c) > 1)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("sums are of rows whose target is one number")));
+				 errmsg("sums are of rows whose target is one number"),
+				 errhint("Make sums for each target; of labels keep a context of rows.")));
 	if (c->n_features != state->empty->n_features
 		|| memcmp(c->kinds, state->empty->kinds, c->n_features) != 0)
 		ereport(ERROR,

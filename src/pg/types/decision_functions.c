@@ -168,7 +168,8 @@ posterior_affine(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
 				 errmsg("a scale must be finite and not 0, a shift finite"),
-				 errdetail("The scale is %g, the shift %g.", scale, shift)));
+				 errdetail("The scale is %g, the shift %g.", scale, shift),
+				 errhint("Scale by how many of the new units one of the old ones is.")));
 	PG_RETURN_POINTER(distribution_affine(d, scale, shift));
 }
 
