@@ -25,13 +25,14 @@ typedef struct GateShare
 /*
  * Warp: how much the process weighs, the last of n components of params [3, n] in original units,
  * which until then weighs nothing. raw [3, n] are the outputs of the head, said [4] is what the
- * process says of the row; the walk has what is read of the prefix. A lane has its components and
- * its hidden units; sums over lanes are always in one order. It is a call, and in 32 bits, so that
- * it takes few of the registers that attention needs.
+ * process says of the row; the walk has what is read of the prefix, behind which the row sees `own`
+ * rows more than all do. A lane has its components and its hidden units; sums over lanes are always
+ * in one order. It is a call, and in 32 bits, so that it takes few of the registers that attention
+ * needs.
  */
 DEVICE_CALL GateShare
 gate_share(const float *gate, const CudaWalk *walk, const float *said, const float *raw,
-		   const double *params, float scale, int n, int lane)
+		   const double *params, float scale, int n, int own, int lane)
 {
 	float		mean = 0.0f,
 				variance = 0.0f,
@@ -60,7 +61,8 @@ gate_share(const float *gate, const CudaWalk *walk, const float *said, const flo
 				narrower = log_sd - warp_sum(logs),
 				apart = fabsf(load_float(said) - mean),
 				spread = load_float(said + 1),
-				quality = load_float(said + 3);
+				quality = load_float(said + 3),
+				behind = log1pf(fminf((float) (walk->behind + own), CUDA_GATE_BEHIND)) / 8.0f;
 	float		read[CUDA_GATE_NUMBERS] = {
 		quality, spread, load_float(said + 2), log_sd, spread - log_sd,
 		log1pf(apart / (sd + GATE_SMALLEST_DEVIATION)), log1pf(apart / expf(spread)),
@@ -81,6 +83,7 @@ gate_share(const float *gate, const CudaWalk *walk, const float *said, const flo
 		ROLLED
 		for (int i = 0; i < CUDA_RECORD_NUMBERS; i++)
 			sum[0] = fused(load_float(w + CUDA_GATE_NUMBERS + i), walk->record[i], sum[0]);
+		sum[0] = fused(load_float(w + CUDA_GATE_ROW - 3), behind, sum[0]);
 		activate<1>(sum, activation);
 		u = fused(sum[0], load_float(w + CUDA_GATE_ROW - 1), u);
 	}

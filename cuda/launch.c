@@ -407,6 +407,7 @@ cuda_walk_of(const TnpDeviceEncoding *e, int64_t rows, CudaMode mode)
 	walk.mode = mode;
 	walk.cache = e->cache;
 	walk.shared = c->sinks + rows;
+	walk.behind = rows - e->stats.n0;
 	walk.position = c->positions > 0 ? (int) (rows - e->prefix) : -1;
 	walk.y_center = e->stats.y_center;
 	walk.y_scale = e->stats.y_scale;

@@ -253,7 +253,9 @@ typedef struct CudaEncoder
 #define CUDA_GATED_TILES 4		/* of a head, in kernels that can ask a gate */
 #define CUDA_TARGET_LEVELS 64	/* as TNP_TARGET_LEVELS */
 #define CUDA_RECORD_NUMBERS 7	/* as TNP_RECORD_NUMBERS */
-#define CUDA_GATE_ROW (CUDA_GATE_NUMBERS + CUDA_RECORD_NUMBERS + 2)
+#define CUDA_GATE_BEHIND 512	/* as TNP_GATE_BEHIND */
+/* the last three: of the rows behind the prefix, the bias, and of the output */
+#define CUDA_GATE_ROW (CUDA_GATE_NUMBERS + CUDA_RECORD_NUMBERS + 3)
 
 #define CUDA_MLP_X 0
 #define CUDA_MLP_Y 1
@@ -297,8 +299,8 @@ typedef struct CudaModel
 	/*
 	 * the gate to a process's answer: CUDA_GATE_HEAD numbers, which are how many hidden units there
 	 * are, their activation and the bias of the output, then [hidden, CUDA_GATE_ROW]: a unit's
-	 * weights, those of the process's record among them, which may be 0, its bias, and what the
-	 * output takes of it; NULL: there is none
+	 * weights, those of the process's record and of the rows behind the prefix among them, which
+	 * may be 0, its bias, and what the output takes of it; NULL: there is none
 	 */
 	const float *gate;
 } CudaModel;
@@ -420,6 +422,7 @@ typedef struct CudaWalk
 	float		gate_rows,		/* what a gate reads of the number of the prefix's rows */
 				certain,		/* what a line that is certain weighs */
 				record[CUDA_RECORD_NUMBERS];	/* of the process, or 0 */
+	int64_t		behind;			/* visible shared rows that the statistics do not know */
 	const float *target;		/* network's units [.], or NULL */
 	float	   *halves;			/* CUDA_HALVES: [n, d] */
 	int64_t		prefix_slots;	/* APPEND, ENCODE: slots below have the prefix's role */

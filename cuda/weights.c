@@ -18,7 +18,8 @@ _Static_assert(TNP_GPU_HEAD <= CUDA_MAX_HEAD, "heads that kernels have room for"
 _Static_assert(TNP_MAX_CLASS_ROOM == CUDA_CLASSES, "room for all classes");
 _Static_assert(TNP_GPU_GATED_HEAD <= CUDA_GATED_TILES * 8, "heads whose kernels ask a gate");
 _Static_assert(TNP_GATE_NUMBERS == CUDA_GATE_NUMBERS
-			   && TNP_RECORD_NUMBERS == CUDA_RECORD_NUMBERS, "what a gate reads");
+			   && TNP_RECORD_NUMBERS == CUDA_RECORD_NUMBERS
+			   && TNP_GATE_BEHIND == CUDA_GATE_BEHIND, "what a gate reads");
 _Static_assert(TNP_TARGET_LEVELS == CUDA_TARGET_LEVELS, "room for all levels of a target");
 _Static_assert(TNP_PROCESS_NUMBERS == CUDA_PROCESS_NUMBERS, "what a process says");
 
@@ -264,6 +265,8 @@ place_gate(Block *b, const TnpModel *m)
 	{
 		memset(to, 0, CUDA_GATE_ROW * sizeof(float));
 		memcpy(to, hidden->weight + (size_t) j * hidden->stride, read * sizeof(float));
+		if (m->config.gate_behind)
+			to[CUDA_GATE_ROW - 3] = hidden->weight[(size_t) j * hidden->stride + read];
 		to[CUDA_GATE_ROW - 2] = hidden->bias[j];
 		to[CUDA_GATE_ROW - 1] = out->weight[j];
 	}

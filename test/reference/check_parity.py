@@ -963,6 +963,31 @@ def case_levels(model):
                            score={**table(x[n:], y[n:]), "orders": 0}), wanted)
 
 
+def case_behind(model):
+    """Rows behind the prefix, which the gate counts up to 512 of: those that are asked about, and
+    those before a row of a chain or of evidence.
+    """
+    if not model.config["head"].get("process_behind") or model.context == "full":
+        return
+    for prefix, n in ((16, 16), (16, 17), (30, 48), (12, 524), (12, 540)):
+        x, y, kinds = rows(model, n + 6, 44)
+        encoding = build(model, x[:n], y[:n], prefix, kinds)
+        wanted = predictions(encoding, x[n:])
+        wanted["per_row"] = (encoding.conditionals(x[n:], y[n:]), LOG_DENSITY)
+        model.config["head"]["process_behind"] = False
+        gate = model.tensors["head.gate.0.weight"]
+        model.tensors["head.gate.0.weight"] = gate[:, :-1]
+        plain = build(model, x[:n], y[:n], prefix, kinds).predict(x[n:])
+        model.tensors["head.gate.0.weight"] = gate
+        model.config["head"]["process_behind"] = True
+        moved = max(np.abs(a.weights - b.weights).max()
+                    for a, b in zip(encoding.predict(x[n:]), plain))
+        assert (moved > 1e-4) == (n > prefix) and (n > prefix or moved == 0), (prefix, n, moved)
+        yield Case(f"a prefix of {prefix} of {n} rows",
+                   request(x[:n], y[:n], kinds, prefix, queries=cells(x[n:]),
+                           score={**table(x[n:], y[n:]), "orders": 0}), wanted)
+
+
 def case_far_cells(model):
     """Columns with numbers that stand for missing ones, with one that is too large, and with a
     group of its own far away, which stays; rows asked about and later ones have such cells, too.
@@ -1199,7 +1224,7 @@ CASES = (case_sizes, case_constant, case_unit, case_middle, case_each_target, ca
          case_process_share_start, case_line, case_labels, case_directions, case_short, case_grow,
          case_evidence, case_classes, case_class_order, case_one_class, case_rare, case_lean,
          case_trees, case_number_trees, case_few_values, case_rare_targets, case_levels,
-         case_far_cells, case_far_targets, case_lacking, case_lacking_several,
+         case_behind, case_far_cells, case_far_targets, case_lacking, case_lacking_several,
          case_new_labels_of_classes, case_no_share)
 
 

@@ -195,6 +195,16 @@ MODELS = {
                                               codes="targets", donors=3, shift=True), MLP),
                     "head": {**MIXTURE, "process": 7, "process_record": True,
                              "process_chain": True}},
+    "rows_behind": {**TABULAR, "inputs": {"max_features": 40, "scaling": "prefix", "clip": 3},
+                    "embedder": additive(rows(None, ridge=True, process=True), MLP),
+                    "head": {**MIXTURE, "process": 7, "process_record": True,
+                             "process_behind": True}},
+    "rows_behind_buffer": {**TABULAR, "context": "full",
+                           "chain": {"buffer": 4, "mask": "inclusive"},
+                           "embedder": additive(rows(None, process=True, orient=True), MLP, True,
+                                                3),
+                           "head": {**MIXTURE, "process": 7, "process_chain": True,
+                                    "process_behind": True}},
     "rows_few_values_whole": {**TABULAR,
                               "embedder": additive(rows(None, ridge=True, process=True), MLP),
                               "head": {**MIXTURE, "process": 7, "trees": 0.8, "few_values": 1}},
@@ -465,7 +475,8 @@ class Weights:
                    "bars": head.get("buckets", 0), "classes": head.get("classes", 0)}[head["kind"]]
         self.mlp("head", [width, *head["hidden"], outputs], 1.4, 1.0)
         if head.get("process"):
-            reads = 17 if head.get("process_record") else 10
+            reads = ((17 if head.get("process_record") else 10)
+                     + bool(head.get("process_behind")))
             self.mlp("head.gate", [reads, head["process"], 1], 1.4, 1.0)
         if head["kind"] == "bars":
             borders = (np.linspace(-3, 3, head["buckets"] + 1)

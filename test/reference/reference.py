@@ -203,6 +203,10 @@ class Encoding:
                          np.log(sd) - answer.weights @ np.log(answer.sds / unit),
                          *tokeniser.record])
         head = model.config["head"]
+        if head.get("process_behind"):
+            told = self.chain if head.get("process_chain") else 0
+            behind = len(self.x) - self.statistics.n - told
+            read = np.append(read, np.log(1 + min(behind, 512)) / 8)
         u = mlp(model.tensors, "head.gate", read,
                 head.get("activation", model.config["activation"]))[0]
         weight = 1 / (1 + np.exp(-u))

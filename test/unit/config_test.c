@@ -425,6 +425,8 @@ static const BadConfig bad_configs[] = {
 	"\"embedder.x.prune_below\" must be an integer from 1", "it is 0"},
 	{tabular, "\"ridge\": true}", "\"ridge\": true, \"codes\": \"names\"}",
 	 "unknown embedder.x.codes \"names\"", "known are identity, targets"},
+	{additive, "\"components\": 5", "\"components\": 5, \"process_behind\": true",
+	 "head.process_behind needs head.process", NULL},
 	{additive, "\"components\": 5", "\"components\": 5, \"process_record\": true",
 	 "head.process_record needs head.process and embedder.x.ridge", NULL},
 	{additive, "\"components\": 5", "\"components\": 5, \"few_values\": 0.5",

@@ -67,6 +67,7 @@ mixture = objects(
         "floor": number(0),
         "process": integer(1, 256),
         "process_record": boolean,
+        "process_behind": boolean,
         "process_chain": boolean,
         # of answers alone: training and the gate's fit go without
         "trees": number(0, 1),
@@ -250,6 +251,7 @@ def model_rules(c):
     full_room = gated and head.get("components") == 1024
     yield (bool(head.get("process_record")) and not (gated and x.get("ridge")),
            "head.process_record needs head.process and embedder.x.ridge")
+    yield bool(head.get("process_behind")) and not gated, "head.process_behind needs head.process"
     yield bool(head.get("process_chain")) and not gated, "head.process_chain needs head.process"
     yield full_room, "head.process needs room for one more of head.components"
     yield process and is_class, "embedder.x.process is for regression models"

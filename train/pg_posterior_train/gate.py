@@ -51,7 +51,8 @@ def answers(model, tasks, rows, prefix, generator):
     queries, y = inputs.x[:, asked.first :], inputs.y[:, asked.first :]
     head = outputs[..., :-3]
     gate = model.head.gate
-    read = gate.numbers(head, queries[..., -process.NUMBERS :], queries)
+    behind = (asked.visible - asked.statistics).clamp_min(0)
+    read = gate.numbers(head, queries[..., -process.NUMBERS :], queries, behind)
     within = y.clamp(-LARGEST_TARGET, LARGEST_TARGET)
     own = Mixture(head, gate.plain).log_prob(within)
     other = gaussian(within, *outputs[..., -2:].unbind(-1))

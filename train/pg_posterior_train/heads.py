@@ -32,26 +32,31 @@ def outputs_of(config):
 
 
 class Gate(MLP):
-    """How much of an answer is what a Gaussian process says: an MLP of ten numbers, and of the
-    process's record where the head has process_record (section 8).
+    """How much of an answer is what a Gaussian process says: an MLP of ten numbers, of the
+    process's record where the head has process_record, and of the rows behind the prefix where it
+    has process_behind (section 8).
     """
 
     NUMBERS, AT_FIRST = 10, -3.0
     ROWS = 1024          # of the prefix that it counts
+    BEHIND = 512         # and behind it
 
     def __init__(self, head, activation):
-        self.read = self.NUMBERS + (record.LENGTH if head.get("process_record", False) else 0)
+        self.record = head.get("process_record", False)
+        self.behind = head.get("process_behind", False)
+        self.read = self.NUMBERS + record.LENGTH * self.record + self.behind
         super().__init__([self.read, head["process"], 1], activation)
         self.plain = {k: v for k, v in head.items() if k != "process"}
         with torch.no_grad():
             self[1].weight.zero_()
             self[1].bias.fill_(self.AT_FIRST)
 
-    def numbers(self, outputs, said, asked):
+    def numbers(self, outputs, said, asked, behind=0):
         """[B, M, 10 or more] that decide the gate.
 
         outputs [B, M, 3C] of the head; said [B, M, 4] of the process; asked [B, M, …] what the
-        network sees of the queries, whose first cells have the size of the prefix.
+        network sees of the queries, whose first cells have the size of the prefix; behind: rows
+        that each sees and the process does not know, a number or [M].
         """
         mixture = Mixture(outputs, self.plain)
         mean, sd = mixture.moments()
@@ -72,21 +77,25 @@ class Gate(MLP):
             log_sd - (mixture.log_weight.exp() * mixture.sd.log()).sum(-1),
         ]
         numbers = torch.stack(numbers, -1)
-        if self.read > self.NUMBERS:
+        if self.record:
             numbers = torch.cat([numbers, asked[..., RECORD]], -1)
+        if self.behind:
+            behind = torch.as_tensor(behind, dtype=m.dtype, device=m.device)
+            behind = behind.clamp_max(self.BEHIND).log1p() / 8
+            numbers = torch.cat([numbers, behind.expand_as(m)[..., None]], -1)
         return numbers
 
-    def forward(self, outputs, said, asked):
+    def forward(self, outputs, said, asked, behind=0):
         """[B, M, 3]: gate, mean and log of the deviation of the process; arguments as of numbers.
         """
-        u = super().forward(self.numbers(outputs, said, asked))
+        u = super().forward(self.numbers(outputs, said, asked, behind))
         return torch.cat([u, said[..., :2]], -1)
 
-    def join(self, outputs, said, asked):
+    def join(self, outputs, said, asked, behind=0):
         """[B, M, 3C + 3]: outputs and forward(). A line that is certain has the weight of the rows
         of the prefix against one more, and what the head says is moved to its mean.
         """
-        own, certain = self(outputs, said, asked), is_certain(said[..., 3])
+        own, certain = self(outputs, said, asked, behind), is_certain(said[..., 3])
         if certain.any():
             logits, means, raw = outputs.chunk(3, -1)
             away = said[..., 0] - Mixture(outputs, self.plain).moments()[0]

@@ -14,6 +14,7 @@ from .decoupled import Decoupled
 from .embedders import EMBEDDERS
 from .heads import make_head
 from .network import MLP, make_norm
+from .questions import statistics_rows
 from .stacks import Buffered, Latent, Packed, TwoStream
 
 __all__ = ["Block", "MLP", "make_model"]
@@ -57,7 +58,8 @@ class Network(nn.Module):
             first.weight.normal_(0, 2)
             first.bias.copy_(-first.weight[:, 0] * torch.empty_like(first.bias).uniform_(-2.5, 2.5))
 
-    def forward(self, x, y, queries, prefix, visible, said=None, layout=None):
+    def forward(self, x, y, queries, prefix, visible, said=None, layout=None,
+                behind=None):
         """Head outputs for the queries in standardised target units, [B, M, outputs] (of a joint
         head means and factor), or a classifier's logits [B, M, C].
 
@@ -65,7 +67,9 @@ class Network(nn.Module):
         opinions)]); y: scaled, clipped targets [B, N], or [B, N, D] of several; queries: as x, [B,
         M, …]; prefix: number of prefix rows; visible [M]: rows that each query sees;
         said [B, M, 4]: what the process says of the queries, where it is not what their cells have;
-        layout: one whose tasks have rows of their own number, instead of `visible`.
+        layout: one whose tasks have rows of their own number, instead of `visible`;
+        behind [M]: rows that queries see and that statistics and process do not know, where it is
+        not those that the prefix lacks.
         """
         rows, device = y.shape[1], y.device.type
         # Raw numbers in, densities out: both ends stay in full precision under autocast.
@@ -90,7 +94,10 @@ class Network(nn.Module):
             if self.config["head"].get("process"):
                 # The process's numbers are the last of a row.
                 said = queries[..., -process.NUMBERS :] if said is None else said
-                return self.head.gate.join(outputs, said, queries)
+                if behind is None:
+                    known = statistics_rows(self.config, prefix)
+                    behind = 0 if visible is None else (visible - known).clamp_min(0)
+                return self.head.gate.join(outputs, said, queries, behind)
             return self.lean(outputs, queries) if self.share else outputs
 
     def lean(self, outputs, queries):

@@ -94,14 +94,16 @@ def predict(model, tasks, rows, prefix=None, visible=None, statistics=None, chai
     asked = variants(tasks, rows, statistics, model.config)
     visible = visible.repeat_interleave(asked.count)
     inputs = prepare(asked.tasks, statistics, model.config)
+    known = torch.full_like(visible, statistics)
     said = {}
     if chained is not None and model.config["head"].get("process_chain", False):
         # Tokens have what the process says of a row alone; the gate reads what it has learnt.
         steps = Chain(chained, rows, visible)
         learnt = prepare(asked.tasks, statistics, model.config, steps)
         said = {"said": learnt.x[:, rows:, -NUMBERS:]}
+        known = known + (visible - chained).clamp_min(0)
     outputs = model(inputs.x[:, :rows], inputs.y_input[:, :rows], inputs.x[:, rows:], prefix,
-                    visible, **said)
+                    visible, behind=(visible - known).clamp_min(0), **said)
     answer = distribution(model, outputs)
     if model.config["head"].get("process"):
         known = near_targets(tasks.y, statistics, model.config, tasks.x)[:, :statistics]

@@ -111,7 +111,7 @@ class Command(unittest.TestCase):
             with open(at("c.json"), "w", encoding="utf-8") as f:
                 json.dump(c, f)
             plain = json.loads(json.dumps(c["model"]))
-            for key in ("process", "process_record", "process_chain", "trees"):
+            for key in ("process", "process_record", "process_behind", "process_chain", "trees"):
                 del plain["head"][key]
             for key in ("process", "directions", "additive", "shift"):
                 del plain["embedder"]["x"][key]

@@ -409,6 +409,7 @@ static const TnpKey mixture_keys[] = {
 	TNP_INTEGER("components", TnpConfig, head_outputs, 1, TNP_MOST_COMPONENTS),
 	TNP_INTEGER_OPTIONAL("process", TnpConfig, gate_hidden, 1, TNP_MAX_GATE),
 	TNP_BOOLEAN_OPTIONAL("process_record", TnpConfig, gate_record),
+	TNP_BOOLEAN_OPTIONAL("process_behind", TnpConfig, gate_behind),
 	TNP_BOOLEAN_OPTIONAL("process_chain", TnpConfig, process_chain),
 	TNP_NUMBER_OPTIONAL("trees", TnpConfig, trees_blend_weight, 0, 1),
 	TNP_NUMBER_OPTIONAL("few_values", TnpConfig, few_values, 0, 1),

@@ -163,6 +163,7 @@ struct TnpConfig
 	double		levels;
 	int			gate_hidden;	/* mixture: of the gate to a process's answer; 0: there is none */
 	bool		gate_record;	/* it reads the process's record, too */
+	bool		gate_behind;	/* and how many rows are behind the prefix */
 	bool		process_chain;	/* that process learns from the rows of a chain */
 	/* joint-gaussian: numbers per row of which products make the factor, blocks before them */
 	int			head_rank,

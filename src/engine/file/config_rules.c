@@ -166,6 +166,8 @@ tnp_config_check(const TnpConfig *c, TnpError *error)
 		 c->head_outputs, NULL, 0},
 		{c->gate_record && !(c->gate_hidden > 0 && rows && c->encode_x.ridge),
 		 "head.process_record needs head.process and embedder.x.ridge", NULL, 0, NULL, 0},
+		{c->gate_behind && c->gate_hidden == 0, "head.process_behind needs head.process", NULL, 0,
+		 NULL, 0},
 		{c->process_chain && c->gate_hidden == 0, "head.process_chain needs head.process", NULL, 0,
 		 NULL, 0},
 		{rows && c->encode_x.process && classes, "embedder.x.process is for regression models",

@@ -97,6 +97,7 @@ tnp_cost(const TnpModel *model, double rows, double keys)
 #define TNP_RIDGES 2			/* a linear regression, and one with splines */
 #define TNP_GATE_NUMBERS 10		/* that the gate of a process's answer reads */
 #define TNP_GATE_ROWS 1024		/* of the prefix that it counts, as many as gates are fitted to */
+#define TNP_GATE_BEHIND 512		/* rows behind the prefix that it counts at most */
 #define TNP_RECORD_NUMBERS 7	/* that it reads of the process's record, where it does */
 #define TNP_PROCESS_NUMBERS 4	/* that a process says of a row */
 

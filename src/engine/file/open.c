@@ -47,7 +47,8 @@ bind_head(TnpBinder *b)
 		TnpHidden	hidden = {1, {c->gate_hidden}};
 
 		m->gate = tnp_bind_mlp(b, "head.gate",
-							   TNP_GATE_NUMBERS + (c->gate_record ? TNP_RECORD_NUMBERS : 0),
+							   TNP_GATE_NUMBERS + (c->gate_record ? TNP_RECORD_NUMBERS : 0)
+							   + (c->gate_behind ? 1 : 0),
 							   &hidden, 1, c->head_activation);
 	}
 	if (c->head != TNP_HEAD_BARS)

@@ -44,13 +44,18 @@ embed_queries(const TnpEncoding *e, const TnpRows *queries, int64_t first, int n
 	return status;
 }
 
-/* Answers of the queries that were embedded last, from their states h [n, d] after all layers. */
+/*
+ * Answers of the queries that were embedded last, from their states h [n, d] after all layers; they
+ * see `rows` rows.
+ */
 static TnpStatus
-answer_queries(const TnpEncoding *e, int n, float *h, TnpScratch *work, double *params,
-			   TnpError *error)
+answer_queries(const TnpEncoding *e, int64_t rows, int n, float *h, TnpScratch *work,
+			   double *params, TnpError *error)
 {
-	return tnp_answers(e->model, &e->stats, n, h, work->prior_logits,
-					   tnp_prior_logits_width(e->model), work, params, error);
+	int64_t		behind = rows - e->stats.n0;
+	TnpBeside	beside = {work->prior_logits, tnp_prior_logits_width(e->model), &behind, 0};
+
+	return tnp_answers(e->model, &e->stats, n, h, &beside, work, params, error);
 }
 
 static TnpStatus
@@ -72,7 +77,7 @@ predict_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 		status = tnp_walk(worker, e, n, 0, 0, tokens, work->h,
 						  error);
 	if (status == TNP_OK)
-		status = answer_queries(e, n, work->h, work, p->params + first * p->size, error);
+		status = answer_queries(e, e->n, n, work->h, work, p->params + first * p->size, error);
 	/* what the tiles tell adds up to the questions */
 	if (status == TNP_OK)
 		tnp_worker_answered(worker, p->asked * (first + n) / p->queries->n
@@ -94,7 +99,7 @@ predict_few(TnpTeam *team, const TnpEncoding *e, const TnpRows *queries, double 
 	if (status == TNP_OK)
 		status = tnp_walk_team(team, e, n, 0, 0, tokens, work->h,
 						   error);
-	return status == TNP_OK ? answer_queries(e, n, work->h, work, params, error) : status;
+	return status == TNP_OK ? answer_queries(e, e->n, n, work->h, work, params, error) : status;
 }
 
 /* Answers to queries that were checked, each as it is; they are variants of `asked` questions. */
@@ -220,7 +225,7 @@ tnp_append_predict(TnpEncoding *e, const TnpRows *rows, const TnpRows *queries, 
 		if (status == TNP_OK)
 			status = tnp_walk_team(team, e, total, n, 0, tokens, work->h, error);
 		if (status == TNP_OK)
-			status = answer_queries(e, m, asked, work, params, error);
+			status = answer_queries(e, e->n + n, m, asked, work, params, error);
 		if (status == TNP_OK)
 			tnp_answered(&model->env, m);
 	}

@@ -269,27 +269,33 @@ ask_process(const Sample *s, Group *g, int64_t row, int asked)
 		tnp_process_chain_ask(&g->process, s->queries->x + row * s->queries->n_features);
 }
 
-/* Answers [variants, asked, D, size] to those tokens after the walk. */
+/*
+ * Answers [variants, asked, D, size] to those tokens after the walk, queries `step` steps behind e.
+ */
 static TnpStatus
-answer_asked(const Sample *s, const TnpEncoding *e, TnpWorker *worker, int64_t row, int asked,
-			 float *h, double *params, TnpError *error)
+answer_asked(const Sample *s, const TnpEncoding *e, TnpWorker *worker, int64_t row, int64_t step,
+			 int asked, float *h, double *params, TnpError *error)
 {
 	const TnpModel *model = e->model;
 	const TnpFeatureEmbedding *half = s->variants.x != NULL ? &s->asked : &s->half;
 	size_t		d = model->config.family->state_width(model);
 	const float *chained = s->groups[worker->number].said;
+	/* of a chain the process is told */
+	int64_t		behind = (chained != NULL ? s->root->n : e->n + step) - e->stats.n0;
 	TnpStatus	status = TNP_OK;
 
 	for (int v = 0; status == TNP_OK && v < tnp_variants_count(&s->variants, row); v++)
 	{
 		int64_t		variant = tnp_variants_first(&s->variants, row) + v;
-		const float *said = chained != NULL
-			? chained + (size_t) v * asked * tnp_prior_logits_width(model)
-			: tnp_feature_embedding_prior_logits(model, half, variant);
+		TnpBeside	beside = {
+			chained != NULL ? chained + (size_t) v * asked * tnp_prior_logits_width(model)
+			: tnp_feature_embedding_prior_logits(model, half, variant),
+			chained != NULL ? tnp_prior_logits_width(model) : 0, &behind, 0
+		};
 
-		status = tnp_answers(model, &e->stats, asked, h + (size_t) v * asked * d, said,
-							 chained != NULL ? tnp_prior_logits_width(model) : 0, worker->work,
-							 params + (size_t) v * asked * tnp_answer_size(model), error);
+		status = tnp_answers(model, &e->stats, asked, h + (size_t) v * asked * d, &beside,
+							 worker->work, params + (size_t) v * asked * tnp_answer_size(model),
+							 error);
 	}
 	return status;
 }
@@ -361,7 +367,7 @@ sample_block(Sample *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, i
 		if (status == TNP_OK && g->said != NULL)
 			ask_process(s, g, first + j, asked);
 		if (status == TNP_OK)
-			status = answer_asked(s, e, worker, first + j, asked, query, g->params, error);
+			status = answer_asked(s, e, worker, first + j, j, asked, query, g->params, error);
 		for (int b = 0; status == TNP_OK && b < draws; b++)
 		{
 			tnp_variants_join(model, &s->variants, first + j,

@@ -26,7 +26,8 @@ typedef struct Pass
 			   *steps;			/* [n] conditional log densities by step */
 	float	   *prior_logits;	/* [variants, said] what the head takes a share of (embed.h) */
 	int64_t    *place,			/* [n] the order */
-			   *asked;			/* [variants] of the block's rows */
+			   *asked,			/* [variants] of the block's rows */
+			   *behind;			/* [variants] rows that they see and the process does not know */
 	TnpToken   *tokens;			/* [block - 1 + variants] */
 	TnpKvCache	cache;			/* keys of the block's chain rows */
 	TnpProcessChain process;	/* where the question is chained, */
@@ -69,6 +70,7 @@ free_score(Score *s)
 		tnp_free(env, p->prior_logits);
 		tnp_free(env, p->place);
 		tnp_free(env, p->asked);
+		tnp_free(env, p->behind);
 		tnp_free(env, p->tokens);
 		tnp_cache_free(env, &p->cache);
 		tnp_process_chain_free(&p->process);
@@ -100,10 +102,11 @@ make_pass(const Score *s, Pass *p, TnpError *error)
 								(tnp_prior_logits_width(model) + 1) * sizeof(float));
 	p->place = tnp_alloc(env, s->rows->n, sizeof(int64_t));
 	p->asked = tnp_alloc(env, s->most_asked, sizeof(int64_t));
+	p->behind = tnp_alloc(env, s->most_asked, sizeof(int64_t));
 	p->tokens = tnp_alloc(env, tokens, sizeof(TnpToken));
 	if (p->h == NULL || p->params == NULL || p->joined == NULL || p->work == NULL || p->y == NULL
 		|| p->steps == NULL || p->prior_logits == NULL || p->place == NULL || p->asked == NULL
-		|| p->tokens == NULL)
+		|| p->behind == NULL || p->tokens == NULL)
 		return tnp_no_memory(error);
 	if (s->chained)
 	{
@@ -204,6 +207,8 @@ embed_block(Score *s, Pass *p, const TnpEncoding *e, const int64_t *place, int64
 		for (int v = 0; v < tnp_variants_count(&s->variants, place[j]); v++)
 		{
 			p->tokens[n - 1 + asked] = tnp_chain_query(e, &p->cache, j);
+			/* of a chain the process is told */
+			p->behind[asked] = (s->chained ? s->root->n : e->n + j) - e->stats.n0;
 			p->asked[asked++] = tnp_variants_first(&s->variants, place[j]) + v;
 		}
 	embed_rows(s, e, &s->half, place, n - 1, true, scratch, p->h);
@@ -297,8 +302,9 @@ score_block(Score *s, TnpWorker *worker, bool by_team, const TnpEncoding *e, con
 	if (status == TNP_OK)
 		status = tnp_answers(model, &e->stats, asked,
 							 p->h + (n - 1) * model->config.family->state_width(model),
-							 p->prior_logits, tnp_prior_logits_width(model), worker->work,
-							 p->params, error);
+							 &(TnpBeside) {p->prior_logits, tnp_prior_logits_width(model),
+										   p->behind, 1},
+							 worker->work, p->params, error);
 	for (int64_t j = 0; status == TNP_OK && j < n; j++)
 	{
 		tnp_variants_join(model, &s->variants, place[j], p->params + at * size, size, p->work,

@@ -47,6 +47,12 @@ tnp_gate_rows(const TnpStats *stats)
 	return (float) (log1p(fmin((double) stats->n0, TNP_GATE_ROWS)) / 8);
 }
 
+float
+tnp_gate_behind(int64_t behind)
+{
+	return (float) (log1p(fmin((double) behind, TNP_GATE_BEHIND)) / 8);
+}
+
 double
 tnp_gate_certain(const TnpStats *stats)
 {
@@ -54,9 +60,11 @@ tnp_gate_certain(const TnpStats *stats)
 }
 
 void
-tnp_gate_add(const TnpModel *model, const TnpStats *stats, const float *said, int n, double *params)
+tnp_gate_add(const TnpModel *model, const TnpStats *stats, const float *said, int64_t behind, int n,
+			 double *params)
 {
-	float		read[TNP_GATE_NUMBERS + TNP_RECORD_NUMBERS],
+	const TnpConfig *c = &model->config;
+	float		read[TNP_GATE_NUMBERS + TNP_RECORD_NUMBERS + 1],
 				scratch[2 * TNP_MAX_GATE],
 				u;
 	double		mean,
@@ -77,8 +85,11 @@ tnp_gate_add(const TnpModel *model, const TnpStats *stats, const float *said, in
 	read[7] = tnp_gate_rows(stats);
 	read[8] = (float) fmin(fmax(said[3] + log(sd), -FARTHEST), FARTHEST);
 	read[9] = (float) narrower;
-	if (model->config.gate_record)
+	if (c->gate_record)
 		memcpy(read + TNP_GATE_NUMBERS, stats->record, sizeof(stats->record));
+	if (c->gate_behind)
+		read[TNP_GATE_NUMBERS + (c->gate_record ? TNP_RECORD_NUMBERS : 0)]
+			= tnp_gate_behind(behind);
 	tnp_mlp(model, &model->gate, 1, read, scratch, &u);
 	weight = 1 / (1 + exp(-(double) u));
 	if (said[3] == TNP_LINE_SAYS_CERTAIN)

@@ -99,11 +99,11 @@ blend(int n, double share, const float *prior_logits, float *raw)
 
 /*
  * A mixture with the answer of a process as its last component; said [tnp_prior_logits_width] is
- * what the process says of the query, and what trees say.
+ * what the process says of the query, and what trees say; `behind` as in TnpBeside.
  */
 static void
-answer_gated(const TnpModel *model, const TnpStats *stats, const float *said, const float *raw,
-			 double *params)
+answer_gated(const TnpModel *model, const TnpStats *stats, const float *said, int64_t behind,
+			 const float *raw, double *params)
 {
 	const TnpConfig *c = &model->config;
 	int			n = c->head_outputs;
@@ -114,7 +114,7 @@ answer_gated(const TnpModel *model, const TnpStats *stats, const float *said, co
 		params[n + 1 + i] = raw[n + i];
 		params[2 * (n + 1) + i] = map_std(c, raw[2 * n + i]);
 	}
-	tnp_gate_add(model, stats, said, n, params);
+	tnp_gate_add(model, stats, said, behind, n, params);
 	tnp_mixture_levels(&stats->target_levels, c->levels, n, n + 1, params);
 	tnp_mixture_rare(&stats->rare, n, n + 1, params);
 	if (stats->wanted_mean.share > 0)
@@ -247,7 +247,7 @@ answer_alone(const TnpModel *model, const TnpStats *stats, int n, float *state, 
  */
 static TnpStatus
 answer_states(const TnpModel *model, const TnpStats *stats, int n, int first, int planes,
-			  float *state, const float *prior_logits, int step, TnpScratch *work, double *params,
+			  float *state, const TnpBeside *beside, TnpScratch *work, double *params,
 			  TnpError *error)
 {
 	const TnpConfig *c = &model->config;
@@ -274,13 +274,14 @@ answer_states(const TnpModel *model, const TnpStats *stats, int n, int first, in
 
 		if (share > 0)
 		{
-			const float *said = prior_logits + i * step;
+			const float *said = beside->prior_logits + i * beside->step;
 			bool		silent = c->trees_blend_weight > 0 && said[tnp_classes(model)] == 0;
 
 			blend(count, silent ? alone : share, said, raw);
 		}
 		if (c->gate_hidden > 0)
-			answer_gated(model, stats, prior_logits + i * step, raw, to);
+			answer_gated(model, stats, beside->prior_logits + i * beside->step,
+						 beside->behind[i * beside->behind_step], raw, to);
 		for (int t = 0; t < targets; t++)
 		{
 			TnpDistribution d = {kind, count, to + t * size};
@@ -297,8 +298,7 @@ answer_states(const TnpModel *model, const TnpStats *stats, int n, int first, in
 
 TnpStatus
 tnp_answers(const TnpModel *model, const TnpStats *stats, int64_t n, float *h,
-			const float *prior_logits, int step, TnpScratch *work, double *params,
-			TnpError *error)
+			const TnpBeside *beside, TnpScratch *work, double *params, TnpError *error)
 {
 	const TnpConfig *c = &model->config;
 	int			state_width = c->family->state_width(model),
@@ -312,6 +312,12 @@ tnp_answers(const TnpModel *model, const TnpStats *stats, int64_t n, float *h,
 		int			tile = n - start < work->rows ? (int) (n - start) : work->rows,
 					states = tile * planes;
 		float	   *state = h + start * state_width;
+		TnpBeside	of_tile = *beside;
+
+		if (of_tile.prior_logits != NULL)
+			of_tile.prior_logits += start * of_tile.step;
+		if (of_tile.behind != NULL)
+			of_tile.behind += start * of_tile.behind_step;
 
 		gather_heads(tile, state_width, planes * width, state);
 		if (!tnp_all_finite((size_t) states * width, state))
@@ -319,9 +325,8 @@ tnp_answers(const TnpModel *model, const TnpStats *stats, int64_t n, float *h,
 		for (int first = 0; status == TNP_OK && first < states; first += work->rows)
 			status = answer_states(model, stats,
 								   states - first < work->rows ? states - first : work->rows,
-								   first, planes, state + (size_t) first * width,
-								   prior_logits == NULL ? NULL : prior_logits + start * step, step,
-								   work, params + start * size + (size_t) first * (size / planes),
+								   first, planes, state + (size_t) first * width, &of_tile, work,
+								   params + start * size + (size_t) first * (size / planes),
 								   error);
 	}
 	return status;
