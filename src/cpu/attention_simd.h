@@ -322,17 +322,24 @@ take_own(const TnpAttention *a, float *sums)
 }
 
 static void
-attend_span(const TnpAttention *a, int64_t span, int first, int end, float *sums, float *scratch)
+attend_more(const TnpAttention *a, int64_t from, int first, int end, float *sums, float *scratch)
 {
-	int64_t		keys = 0;
+	int64_t		keys = 0,
+				limit = (from / TNP_SPAN + 1) * TNP_SPAN;
 
 	for (int r = 0; r < a->distinct; r++)
 		keys = a->context[r] > keys ? a->context[r] : keys;
-	if (keys > (span + 1) * TNP_SPAN)
-		keys = (span + 1) * TNP_SPAN;
-	clear_sums(a, first, end, sums);
-	for (int64_t s = span * TNP_SPAN; s < keys; s += BLOCK)
+	if (keys > limit)
+		keys = limit;
+	for (int64_t s = from; s < keys; s += BLOCK)
 		take_shared(a, first, end, s, sums, scratch);
+}
+
+static void
+attend_span(const TnpAttention *a, int64_t span, int first, int end, float *sums, float *scratch)
+{
+	clear_sums(a, first, end, sums);
+	attend_more(a, span * TNP_SPAN, first, end, sums, scratch);
 }
 
 /* The sums of the first n rows. */

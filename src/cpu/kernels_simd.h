@@ -42,6 +42,6 @@ moments(void)
 const TnpKernels KERNELS_TABLE = {
 	TNP_KERNELS_API, sizeof(TnpKernels), KERNELS_NAME, sizeof(Number), NARROW, packed_floats, pack,
 	PACK_HALVES, linear, norm,
-	attend_floats, sum_floats, attend, attend_begin, attend_span, attend_rest, bump_floats,
-	bump_begin, bump_take, bump_end, moments
+	attend_floats, sum_floats, attend, attend_begin, attend_span, attend_more, attend_rest,
+	bump_floats, bump_begin, bump_take, bump_end, moments
 };

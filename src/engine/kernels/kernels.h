@@ -26,7 +26,7 @@ typedef enum TnpNormKind { TNP_LAYER_NORM, TNP_RMS_NORM } TnpNormKind;
 typedef enum TnpActivation { TNP_IDENTITY, TNP_RELU, TNP_GELU, TNP_GELU_TANH } TnpActivation;
 
 #define TNP_MAX_WIDTH 4096		/* largest width of a stack */
-#define TNP_KERNELS_API 9
+#define TNP_KERNELS_API 10
 #define TNP_PANEL 16
 #define TNP_BLOCK 64
 #define TNP_TILE 96				/* rows per call at most */
@@ -196,7 +196,7 @@ struct TnpKernels
 	 */
 	void		(*norm) (const TnpNorm *norm, int n, const float *x, float *y);
 
-	/* Floats of scratch for a tile of n rows, and of the sum of one span. */
+	/* Floats of scratch for a tile of n rows, and of the sum of one span: n times one row's. */
 	size_t		(*attend_floats) (int heads, int head_width, int planes, int n);
 	size_t		(*sum_floats) (int heads, int head_width, int planes, int n);
 
@@ -209,11 +209,14 @@ struct TnpKernels
 	/*
 	 * The same in parts, bitwise: begin, then of each span number 0 … n - 1 that any row sees the
 	 * sums of heads first … end - 1, each part by whichever thread, and then the rest, which adds
-	 * the spans. Parts of a span share its sum; scratch is attend_floats of n rows, a thread's own
-	 * or a's. NULL where a provider cannot.
+	 * the spans, to the first one's sum. Parts of a span share its sum; scratch is attend_floats of
+	 * n rows, a thread's own or a's. `more` goes on with the sum of the slots of a span that come
+	 * before `from`, which is a multiple of TNP_BLOCK. NULL where a provider cannot.
 	 */
 	void		(*attend_begin) (const TnpAttention *a);
 	void		(*attend_span) (const TnpAttention *a, int64_t span, int first, int end, float *sum,
+								float *scratch);
+	void		(*attend_more) (const TnpAttention *a, int64_t from, int first, int end, float *sum,
 								float *scratch);
 	void		(*attend_rest) (const TnpAttention *a, int64_t spans, float *sums);
 

@@ -260,7 +260,7 @@ reference_moments(void)
 const TnpKernels tnp_reference_kernels = {
 	TNP_KERNELS_API, sizeof(TnpKernels), "reference", sizeof(float), NULL,
 	reference_packed_floats, reference_pack, NULL, reference_linear, reference_norm,
-	reference_sum_floats, reference_sum_floats, reference_attend, NULL, NULL, NULL,
+	reference_sum_floats, reference_sum_floats, reference_attend, NULL, NULL, NULL, NULL,
 	reference_bump_floats, reference_bump_begin, reference_bump_take, reference_bump_end,
 	reference_moments
 };
