@@ -195,6 +195,8 @@ typedef struct TnpModelInfo
 	bool		appendable;		/* appended rows cost the new rows only (causal, prefix-causal) */
 	bool		mergeable;		/* it has the sums of tnp_sums_merge */
 	bool		revisable;		/* rows deleted or changed cost themselves only (tnp_revise) */
+	/* an encoding of the first rows spares one of more rows a part of the work (tnp_revise) */
+	bool		goes_on;
 	bool		takes_missing;	/* NaN features are accepted */
 	bool		takes_categories;
 	bool		has_donors;		/* asks about rows that lack cells with those of other rows */
@@ -297,9 +299,10 @@ TNP_EXPORT TnpStatus tnp_grow(TnpEncoding *encoding, const TnpRows *rows, TnpErr
 /*
  * revise: an encoding of these rows under this prefix, equal bitwise to what tnp_build of them
  * gives, that takes over what another has of them, in any place, so that rows which only one of
- * both has are encoded and no others. *revised is NULL, and the status TNP_OK, where the model is
- * not revisable, where the statistics are of other rows (those of tnp_encoding_base_rows must be
- * the same, unless nothing is scaled by them), or where so much differs that it is not worth while:
+ * both has are encoded and no others; where the model only goes on, what the other keeps of its
+ * first rows, if these begin with them. *revised is NULL, and the status TNP_OK, where the model
+ * does neither, where the statistics are of other rows (those of tnp_encoding_base_rows must be the
+ * same, unless nothing is scaled by them), or where so much differs that it is not worth while:
  * then build.
  */
 TNP_EXPORT TnpStatus tnp_revise(const TnpEncoding *from, const TnpRows *rows, int64_t prefix,

@@ -6,7 +6,8 @@
  * Cache layer l has in its first slots the latents' keys and values for the cross layer l, then
  * those of the rows after the prefix, which are chain rows. So queries and chain rows walk the
  * cross layers as a packed stack does. Rows of the prefix are in the latents alone: one more is
- * encoded by reading all of them again.
+ * encoded by reading all of them again, but for the first layer, where the latents are the file's
+ * and the sums over rows go on (latent_sums.h).
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -14,6 +15,7 @@
 
 #include <string.h>
 
+#include "engine/families/latent_sums.h"
 #include "engine/families/stack.h"
 
 /* The family's own key and weights; the cross layers are the model's layers. */
@@ -145,6 +147,9 @@ typedef struct LatentBuild
 			   *mixers;			/* and all latents */
 	TnpKvCache	row_keys,		/* of one layer */
 				latent_keys;
+	LatentSums	from,			/* of the first layer, taken over */
+				to;				/* and kept */
+	float	   *sums;			/* latent_sums_floats, while the first layer reads */
 } LatentBuild;
 
 static void
@@ -155,9 +160,28 @@ latent_build_free(const TnpEnv *env, LatentBuild *b)
 	tnp_free(env, b->row_tokens);
 	tnp_free(env, b->readers);
 	tnp_free(env, b->mixers);
+	tnp_free(env, b->sums);
 	tnp_cache_free(env, &b->row_keys);
 	tnp_cache_free(env, &b->latent_keys);
 	tnp_team_free(b->team);
+}
+
+/* The sums that the first layer goes on with, of `common` rows at most, and those that it keeps. */
+static TnpStatus
+latent_build_sums(TnpEncoding *e, const TnpEncoding *from, int64_t common, LatentBuild *b,
+				  TnpError *error)
+{
+	int			latents = latent_count(&e->model->config);
+	TnpStatus	status = latent_sums_make(e, latents, error);
+
+	if (status != TNP_OK || e->own == NULL)
+		return status;
+	b->to = latent_sums_of(e, latents);
+	b->from = latent_sums_of(from, latents);
+	if (b->from.rows > common || b->from.rows > e->prefix)
+		b->from = (LatentSums) {0, NULL, NULL};
+	b->sums = tnp_alloc(&e->model->env, latent_sums_floats(e->model, latents), sizeof(float));
+	return b->sums == NULL ? tnp_no_memory(error) : TNP_OK;
 }
 
 /* b is zeroed, and is freed by the caller also after a failure. */
@@ -197,20 +221,76 @@ latent_build_make(const TnpEncoding *e, LatentBuild *b, TnpError *error)
 	return status;
 }
 
+/* What the items of the first layer's reading share. */
+typedef struct FirstRead
+{
+	const TnpEncoding *e;
+	LatentBuild *b;
+	int			tile;
+} FirstRead;
+
+static TnpStatus
+latent_first_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
+{
+	const FirstRead *f = state;
+	const TnpModel *model = f->e->model;
+	const TnpLayer *layer = &latent_weights_of(model)->read[0];
+	LatentBuild *b = f->b;
+	TnpBlockWork *work = &worker->work->block;
+	int64_t		visible[TNP_TILE],
+				start = item * f->tile,
+				left = latent_count(&model->config) - start;
+	TnpKeys		own[TNP_TILE];
+	int			n = left < f->tile ? (int) left : f->tile;
+	float	   *h = b->latents + start * model->config.width;
+	TnpView		view = tnp_view_of_all(n, b->row_keys.k[0], b->row_keys.v[0], f->e->prefix, visible,
+									   own);
+	TnpAttention attention;
+	TnpStatus	status = tnp_worker_check(worker, error);
+
+	if (status != TNP_OK)
+		return status;
+	tnp_block_ops.query(model, layer, n, h, &view, work, &attention);
+	latent_sums_attend(model, &attention, visible, start, f->e->prefix, &b->from, &b->to, b->sums);
+	tnp_block_ops.finish(model, layer, n, h, work);
+	tnp_worker_progress(worker, start + n, start + left);
+	return TNP_OK;
+}
+
+/* The latents go through layer l, reading rows. */
+static TnpStatus
+latent_build_read(TnpEncoding *e, LatentBuild *b, int l, TnpError *error)
+{
+	const TnpLayer *layer = &latent_weights_of(e->model)->read[l];
+	int64_t		latents = latent_count(&e->model->config);
+	FirstRead	first = {e, b, tnp_team_tile(b->team, latents)};
+	TnpWalk		read = tnp_walk_begin(b->team, e, &b->row_keys, latents, b->readers, b->latents);
+	TnpStatus	status;
+
+	if (l > 0 || b->sums == NULL)
+		return tnp_walk_attend(&read, layer, 0, 0, latents, error);
+	status = tnp_team_run(b->team, (latents + first.tile - 1) / first.tile, latent_first_tile,
+						  &first, error);
+	tnp_team_next_step(b->team);
+	return status;
+}
+
 /* Layer l: latents read rows, then each other, and store what queries read. */
 static TnpStatus
 latent_build_layer(TnpEncoding *e, LatentBuild *b, int l, TnpError *error)
 {
 	const LatentWeights *weights = latent_weights_of(e->model);
-	int64_t		latents = latent_count(&e->model->config);
-	TnpWalk		rows = tnp_walk_begin(b->team, e, &b->row_keys, e->prefix, b->row_tokens, b->rows),
-				read = tnp_walk_begin(b->team, e, &b->row_keys, latents, b->readers, b->latents),
+	int64_t		latents = latent_count(&e->model->config),
+				taken = l == 0 ? b->from.rows : 0,	/* rows whose sums are there */
+				left = e->prefix - taken;
+	TnpWalk		rows = tnp_walk_begin(b->team, e, &b->row_keys, left, b->row_tokens + taken,
+									  b->rows + taken * e->model->config.width),
 				mix = tnp_walk_begin(b->team, e, &b->latent_keys, latents, b->mixers, b->latents),
 				store = tnp_walk_begin(b->team, e, &e->cache, latents, b->mixers, b->latents);
-	TnpStatus	status = tnp_walk_store(&rows, &weights->read[l], 0, e->prefix, error);
+	TnpStatus	status = tnp_walk_store(&rows, &weights->read[l], 0, left, error);
 
 	if (status == TNP_OK)
-		status = tnp_walk_attend(&read, &weights->read[l], 0, 0, latents, error);
+		status = latent_build_read(e, b, l, error);
 	if (status == TNP_OK)
 		status = tnp_walk_store(&mix, &weights->self[l], 0, latents, error);
 	if (status == TNP_OK)
@@ -219,12 +299,16 @@ latent_build_layer(TnpEncoding *e, LatentBuild *b, int l, TnpError *error)
 		? tnp_walk_store(&store, &e->model->layers[l], l, latents, error) : status;
 }
 
+/* from: an encoding that begins with the same `common` rows, or NULL. */
 static TnpStatus
-latent_encode_prefix(TnpEncoding *e, TnpError *error)
+latent_encode_prefix(TnpEncoding *e, const TnpEncoding *from, int64_t common, TnpError *error)
 {
 	const TnpModel *model = e->model;
 	LatentBuild b = {0};
 	TnpStatus	status = latent_build_make(e, &b, error);
+
+	if (status == TNP_OK)
+		status = latent_build_sums(e, from, common, &b, error);
 
 	if (status == TNP_OK)
 	{
@@ -241,15 +325,34 @@ latent_encode_prefix(TnpEncoding *e, TnpError *error)
 	return status;
 }
 
+/* Rows behind the prefix, from number `first` on. */
+static TnpStatus
+latent_encode_later(TnpEncoding *e, int64_t first, int64_t end, TnpError *error)
+{
+	return end == first ? TNP_OK : tnp_encode_rows(e, first, end - first, false, error);
+}
+
 static TnpStatus
 latent_encode(TnpEncoding *e, int64_t first, int64_t n, bool anew, TnpError *error)
 {
-	int64_t		later = anew ? e->prefix : first;
-	TnpStatus	status = anew ? latent_encode_prefix(e, error) : TNP_OK;
+	TnpStatus	status = anew ? latent_encode_prefix(e, NULL, 0, error) : TNP_OK;
 
-	if (status != TNP_OK || first + n == later)
-		return status;
-	return tnp_encode_rows(e, later, first + n - later, false, error);
+	return status == TNP_OK ? latent_encode_later(e, anew ? e->prefix : first, first + n, error)
+		: status;
+}
+
+static int64_t
+latent_kept_rows(const TnpEncoding *e)
+{
+	return latent_sums_of(e, latent_count(&e->model->config)).rows;
+}
+
+static TnpStatus
+latent_go_on(TnpEncoding *e, int64_t n, const TnpEncoding *from, int64_t common, TnpError *error)
+{
+	TnpStatus	status = latent_encode_prefix(e, from, common, error);
+
+	return status == TNP_OK ? latent_encode_later(e, e->prefix, n, error) : status;
 }
 
 const TnpFamily tnp_latent_family = {
@@ -270,6 +373,8 @@ const TnpFamily tnp_latent_family = {
 	.embed_scratch = tnp_embed_scratch,
 	.row_token = latent_row_token,
 	.encode = latent_encode,
+	.kept_rows = latent_kept_rows,
+	.go_on = latent_go_on,
 	.walk = latent_walk,
 	.shares_keys = tnp_stack_shares_keys,
 	.cost = latent_cost,

@@ -164,6 +164,14 @@ typedef struct TnpFamily
 	 */
 	TnpStatus	(*take_over) (TnpEncoding *encoding, const TnpStretch *stretches, int64_t n,
 							  TnpError *error);
+	/*
+	 * `encode` anew of all n rows, bitwise, with what another encoding of the same statistics keeps
+	 * for that of its first rows; the first `common` are the same in both, and all is encoded where
+	 * these are fewer than kept_rows. Or NULL.
+	 */
+	int64_t		(*kept_rows) (const TnpEncoding *encoding);
+	TnpStatus	(*go_on) (TnpEncoding *encoding, int64_t n, const TnpEncoding *from,
+						  int64_t common, TnpError *error);
 	/* carry tokens through the network (walk.h) */
 	TnpStatus	(*walk) (struct TnpWalk *walk, int64_t n, int64_t n_store, TnpError *error);
 	/* few tokens may have their keys shared out to threads: the kernels attend as they are; or NULL

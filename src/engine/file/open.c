@@ -131,6 +131,7 @@ fill_info(TnpModel *m)
 		&& c->width / c->heads <= (c->gate_hidden > 0 ? TNP_GPU_GATED_HEAD : TNP_GPU_HEAD);
 	info->scales_by_prefix = tnp_scales_inputs(c)
 		|| c->target_scaling == TNP_SCALE_PREFIX;
+	info->goes_on = c->family->go_on != NULL && !info->scales_by_prefix;
 	info->encoding_bytes_per_row = c->family->row_bytes(m)
 		+ (c->encode_x.logistic ? tnp_classes(m) * sizeof(float) : 0);
 }

@@ -241,13 +241,18 @@ tnp_build_views(const TnpModel *model, const TnpRows *rows, int64_t prefix, int 
 	return tnp_build_from(model, rows, prefix, views, NULL, 0, encoding, error);
 }
 
-/* Encode the rows, taking over stretches. */
+/* Encode the rows, taking over stretches; where the family takes no others, those that begin both.
+ */
 static TnpStatus
 encode_from(TnpEncoding *e, int64_t rows, const TnpStretch *stretches, int64_t n, TnpError *error)
 {
 	const TnpFamily *family = e->model->config.family;
 	int64_t		taken = n > 0 ? stretches[n - 1].to + stretches[n - 1].n : 0;
-	TnpStatus	status = n > 0 ? family->take_over(e, stretches, n, error) : TNP_OK;
+	TnpStatus	status;
+
+	if (n > 0 && family->take_over == NULL)
+		return family->go_on(e, rows, stretches[0].from, stretches[0].n, error);
+	status = n > 0 ? family->take_over(e, stretches, n, error) : TNP_OK;
 
 	return status == TNP_OK ? family->encode(e, taken, rows - taken, n == 0, error) : status;
 }
@@ -399,6 +404,7 @@ tnp_grow(TnpEncoding *e, const TnpRows *rows, TnpError *error)
 TnpStatus
 tnp_merge(const TnpEncoding *e, const TnpRows *more, TnpEncoding **merged, TnpError *error)
 {
+	const TnpFamily *family = e->model->config.family;
 	TnpRows		own = tnp_encoding_view(e);
 	TnpEncoding *m;
 	TnpStatus	status = make_encoding(e->model, e->n_features, e->kinds, e->n + more->n,
@@ -413,7 +419,8 @@ tnp_merge(const TnpEncoding *e, const TnpRows *more, TnpEncoding **merged, TnpEr
 	m->stats = e->stats;
 	m->borrowed_stats = true;
 	m->estimators = e->estimators;
-	status = e->model->config.family->encode(m, 0, m->prefix, true, error);
+	status = family->go_on != NULL ? family->go_on(m, m->prefix, e, e->n, error)
+		: family->encode(m, 0, m->prefix, true, error);
 	m->n = m->prefix;
 	if (status == TNP_OK)
 		status = tnp_encoding_settle(m, error);

@@ -1,6 +1,7 @@
 /*
  * revise.c: encodings that take over rows from others: after deletes and updates, and of frames
- * that move. Only a family whose rows are kept by themselves can (family.h, take_over).
+ * that move. Only a family whose rows are kept by themselves can (family.h, take_over); others may
+ * go on with what there is of the rows that both begin with (go_on).
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -119,7 +120,7 @@ tnp_takes_over(const TnpEncoding *from, const TnpRows *rows, int64_t prefix)
 	const TnpModel *model = from->model;
 	int64_t		n0 = prefix > model->config.min_rows ? prefix : model->config.min_rows;
 
-	if (model->config.family->take_over == NULL)
+	if (model->config.family->take_over == NULL && model->config.family->go_on == NULL)
 		return false;
 	if (!model->info.scales_by_prefix)
 		return true;
@@ -135,6 +136,19 @@ tnp_takes_over(const TnpEncoding *from, const TnpRows *rows, int64_t prefix)
 			return false;
 	}
 	return true;
+}
+
+/* The rows that `from` keeps something of to go on with, if both begin with them. */
+static bool
+match_kept_rows(Match *m, int64_t kept)
+{
+	int64_t		n = 0;
+
+	while (n < kept && match_at(m, n, n))
+		n++;
+	m->stretches[0] = (TnpStretch) {m->from, 0, 0, n};
+	m->n = 1;
+	return n == kept && n > 0;
 }
 
 static bool
@@ -154,6 +168,7 @@ tnp_revise(const TnpEncoding *from, const TnpRows *rows, int64_t prefix, TnpEnco
 		   TnpError *error)
 {
 	const TnpModel *model = from->model;
+	const TnpFamily *family = model->config.family;
 	TnpRows		own = tnp_encoding_view(from);
 	Match		m = {.from = from, .a = &own, .b = rows,
 					 .tries = TRIES * (from->n + rows->n) + NEAR * NEAR,
@@ -166,7 +181,7 @@ tnp_revise(const TnpEncoding *from, const TnpRows *rows, int64_t prefix, TnpEnco
 	m.stretches = tnp_alloc(&model->env, m.room, sizeof(TnpStretch));
 	if (m.stretches == NULL)
 		return tnp_no_memory(error);
-	if (match_rows(&m))
+	if (family->take_over != NULL ? match_rows(&m) : match_kept_rows(&m, family->kept_rows(from)))
 		status = tnp_build_from(model, rows, prefix, from->estimators, m.stretches, m.n, revised,
 								error);
 	tnp_free(&model->env, m.stretches);
