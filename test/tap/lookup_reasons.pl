@@ -82,6 +82,33 @@ sub told_of_value
 	return $err =~ /(\d+) rows are encoded because no kept encoding begins with the same (\d+)/
 		? "$1 $2" : '';
 }
+# A model that goes on has another key with every row; an entry of fewer rows is of use.
+$node->safe_psql('postgres', "SELECT posterior.load_model('latent',
+		'$ENV{TEST_MODELS}/latent.safetensors')");
+$node->safe_psql('postgres', q{
+	CREATE TABLE l AS SELECT i, sin(i * 0.1) AS y, i * 0.01 AS a, cos(i) AS b
+		FROM generate_series(1, 130) i;
+	SELECT posterior.create_context('l', 'l', 'y', features => '{a,b}', order_by => 'i',
+			model => 'latent');
+});
+sub told_of_latents
+{
+	my ($statements) = @_;
+	my $err = '';
+	$node->psql('postgres', "$statements; SET client_min_messages = debug1;
+				SELECT posterior.predict('l', r) FROM (SELECT 0.3 AS a, 0.2 AS b) r",
+				stderr => \$err);
+	return $err =~ /(\d+) rows are encoded because no kept encoding begins with the same \d+(.*)/
+		? "$1$2" : '';
+}
+is(told_of_latents('SELECT'), '130', 'latents begin');
+is(told_of_latents('INSERT INTO l VALUES (131, 0, 0, 0)'), '131; another one spares a part',
+	'and go on with a row more');
+is(told_of_latents('DELETE FROM l WHERE i > 128'), '128; another one spares a part',
+	'with fewer rows behind the last whole block');
+is(told_of_latents('DELETE FROM l WHERE i = 128'), '127', 'not with a row less in it');
+is(told_of_latents('INSERT INTO l VALUES (128, 0, 0, 0)'), '128; another one spares a part',
+	'from the one that was used last');
 is(told_of_value(), '130 130', 'a context value');
 is(told_of_value(), '', 'the same value again');
 

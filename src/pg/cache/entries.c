@@ -393,6 +393,29 @@ posterior_entry_search(const PosteriorEntryKey *key, const TnpRows *rows, int64 
 }
 
 PosteriorCacheEntry *
+posterior_entry_search_older(const PosteriorEntryKey *key)
+{
+	PosteriorCacheEntry *last = NULL;
+	dlist_iter	iter;
+
+	posterior_lock(LW_SHARED);
+	for (int b = 0; b < POSTERIOR_BUCKETS; b++)
+		dlist_foreach(iter, &posterior_directory->entries[b])
+		{
+			PosteriorCacheEntry *entry = dlist_container(PosteriorCacheEntry, node, iter.cur);
+
+			if (memcmp(&entry->key, key, offsetof(PosteriorEntryKey, prefix)) == 0
+				&& posterior_entry_length(entry) >= 0
+				&& (last == NULL || entry->used > last->used))
+				last = entry;
+		}
+	if (last != NULL)
+		pg_atomic_fetch_add_u32(&last->pins, 1);
+	posterior_unlock();
+	return last;
+}
+
+PosteriorCacheEntry *
 posterior_entry_pin(const PosteriorEntryKey *key, uint64 serial)
 {
 	PosteriorCacheEntry *found = NULL;

@@ -64,6 +64,12 @@ extern PosteriorSharedPart posterior_directory_part;
 PosteriorCacheEntry *posterior_entry_search(const PosteriorEntryKey *key, const TnpRows *rows,
 											int64 *common, PosteriorCacheEntry **building);
 
+/*
+ * The published entry that was used last of those whose keys have what comes before the prefix in
+ * this one, pinned; or NULL.
+ */
+PosteriorCacheEntry *posterior_entry_search_older(const PosteriorEntryKey *key);
+
 /* The entry of this serial number if it is still listed, pinned; or NULL. */
 PosteriorCacheEntry *posterior_entry_pin(const PosteriorEntryKey *key, uint64 serial);
 void		posterior_entry_unpin(PosteriorCacheEntry *entry);

@@ -23,6 +23,7 @@ typedef struct PosteriorEntryKey
 	int32		n_features;
 	int32		n_classes;		/* 0: targets are numbers */
 	int32		n_targets;		/* per row */
+	/* what comes before this is that of all entries of a named context under one model */
 	int64		prefix;
 	uint64		head;			/* hash of the columns' kinds and of the base rows */
 } PosteriorEntryKey;

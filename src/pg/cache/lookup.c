@@ -12,7 +12,9 @@
  *                               common rows; one without room is replaced
  *   with most rows behind it,   a new entry takes over all common rows     CACHE_LOOKUP_REVISION
  *   which the model takes over
- *   no entry has the base rows  a new entry is built                       CACHE_LOOKUP_REBUILD
+ *   no entry has the base rows  a new entry is built, with models that     CACHE_LOOKUP_REBUILD
+ *                               go on (tnp_revise) from one of the same
+ *                               named context with fewer or other rows
  *   others may not use them,    a copy or an encoding for this session     CACHE_LOOKUP_PRIVATE
  *   or the arena has no room    alone
  *
@@ -59,7 +61,9 @@ typedef struct Attempt
 {
 	const PosteriorLookup *w;
 	bool		device;			/* for a device */
+	bool		anew;			/* whatever the cache holds */
 	bool		full;			/* the arena has no room */
+	bool		went_on;		/* from an entry of another prefix */
 	bool		revised;		/* rows of an entry were taken over, and not its first ones alone */
 	bool		broken;			/* `error` is to be raised, when no entry is claimed any more */
 	TnpError	error;
@@ -117,6 +121,15 @@ lookup_base_rows(const PosteriorLookup *w)
 	return Min(n_base, w->rows.n);
 }
 
+/* Whether the rows are those of a named context. */
+static bool
+lookup_is_named(const PosteriorLookup *w)
+{
+	static const pg_uuid_t none = {{0}};
+
+	return memcmp(&w->context, &none, sizeof(none)) != 0;
+}
+
 /*
  * The rows that an entry's key says something of: the base rows, where others depend on them, or
  * where entries of many contexts have to be told apart. Those of a named context of which rows can
@@ -125,11 +138,9 @@ lookup_base_rows(const PosteriorLookup *w)
 static int64
 lookup_key_rows(const PosteriorLookup *w)
 {
-	static const pg_uuid_t none = {{0}};
 	const TnpModelInfo *info = tnp_model_info(w->model->model);
 
-	if (info->revisable && !info->scales_by_prefix
-		&& memcmp(&w->context, &none, sizeof(none)) != 0)
+	if (info->revisable && !info->scales_by_prefix && lookup_is_named(w))
 		return 0;
 	return lookup_base_rows(w);
 }
@@ -163,16 +174,72 @@ attempt_holding(const Attempt *a)
 		: a->device ? POSTERIOR_HOLDS_DEVICE_ROWS : POSTERIOR_HOLDS_ENCODING;
 }
 
+/* A key but for prefix and rows: of all entries of one named context. */
+static void
+attempt_make_context_key(const Attempt *a, PosteriorEntryKey *key)
+{
+	const PosteriorLookup *w = a->w;
+
+	memset(key, 0, sizeof(*key));
+	key->incarnation = posterior_incarnation();
+	key->role = w->role;
+	key->context = w->context;
+	key->model = w->model->version;
+	key->kernels = w->plain ? POSTERIOR_KERNELS_NONE
+		: a->device ? POSTERIOR_KERNELS_DEVICE
+		: posterior_model_arithmetic(w->model, w->views);
+	key->n_features = w->rows.n_features;
+	key->n_classes = w->labels.n;
+	key->n_targets = tnp_rows_targets(&w->rows);
+}
+
+/*
+ * Build all rows with what an entry of this context under another prefix spares, where the model
+ * goes on with such; *built is NULL where there is none. Others may append to that entry meanwhile.
+ */
+static TnpStatus
+attempt_go_on(Attempt *a, PosteriorCachedContext **built, TnpError *error)
+{
+	const PosteriorLookup *w = a->w;
+	PosteriorEntryKey key;
+	PosteriorCacheEntry *older;
+	PosteriorCachedContext *view;
+	TnpStatus	status;
+
+	*built = NULL;
+	if (a->anew || !lookup_is_named(w) || !tnp_model_info(w->model->model)->goes_on
+		|| attempt_holding(a) != POSTERIOR_HOLDS_ENCODING)
+		return TNP_OK;
+	attempt_make_context_key(a, &key);
+	older = posterior_entry_search_older(&key);
+	if (older == NULL)
+		return TNP_OK;
+	status = posterior_cached_first(w->model, older->cached, posterior_entry_length(older), &view,
+									error);
+	if (status == TNP_OK)
+	{
+		status = posterior_cached_revise(view, &w->rows, w->prefix, built, error);
+		posterior_cached_free(view);
+		a->went_on = *built != NULL;
+	}
+	posterior_entry_unpin(older);
+	return status;
+}
+
 /* Build the base rows; all rows, where the model takes them only as a whole. */
 static TnpStatus
-attempt_build_first(const Attempt *a, PosteriorCachedContext **built, TnpError *error)
+attempt_build_first(Attempt *a, PosteriorCachedContext **built, TnpError *error)
 {
 	const PosteriorLookup *w = a->w;
 	TnpRows		first = w->rows;
+	TnpStatus	status;
 
 	if (tnp_model_info(w->model->model)->appendable)
 		first.n = lookup_base_rows(w);
 	posterior_progress(POSTERIOR_PREFIX, 0, w->rows.n);
+	status = attempt_go_on(a, built, error);
+	if (status != TNP_OK || *built != NULL)
+		return status;
 	return posterior_cached_build(w->model, attempt_holding(a), &first, w->prefix, w->views, built,
 								  error);
 }
@@ -195,7 +262,7 @@ attempt_build_private(Attempt *a)
 PosteriorContextHandle *
 posterior_handle_build_uncached(const PosteriorLookup *w)
 {
-	Attempt		a = {.w = w,.device = lookup_on_device(w)};
+	Attempt		a = {.w = w,.device = lookup_on_device(w),.anew = true};
 	bool		shown = posterior_progress_begin(NULL);
 	PosteriorContextHandle *e = attempt_build_private(&a);
 
@@ -209,7 +276,7 @@ posterior_handle_build_uncached(const PosteriorLookup *w)
  * over, or a copy of the first `common`, or where these are too few the base rows.
  */
 static TnpStatus
-attempt_begin_private(const Attempt *a, PosteriorCachedContext *view, int64 common,
+attempt_begin_private(Attempt *a, PosteriorCachedContext *view, int64 common,
 					  PosteriorCachedContext **own, TnpError *error)
 {
 	const PosteriorLookup *w = a->w;
@@ -460,17 +527,7 @@ attempt_make_key(const Attempt *a, PosteriorEntryKey *key)
 {
 	const PosteriorLookup *w = a->w;
 
-	memset(key, 0, sizeof(*key));
-	key->incarnation = posterior_incarnation();
-	key->role = w->role;
-	key->context = w->context;
-	key->model = w->model->version;
-	key->kernels = w->plain ? POSTERIOR_KERNELS_NONE
-		: a->device ? POSTERIOR_KERNELS_DEVICE
-		: posterior_model_arithmetic(w->model, w->views);
-	key->n_features = w->rows.n_features;
-	key->n_classes = w->labels.n;
-	key->n_targets = tnp_rows_targets(&w->rows);
+	attempt_make_context_key(a, key);
 	key->prefix = w->prefix;
 	posterior_entry_key_head(key, w->kinds, &w->rows, lookup_key_rows(w));
 }
@@ -613,8 +670,9 @@ lookup_explain(const Attempt *a, PosteriorLookupOutcome outcome)
 	if (outcome == CACHE_LOOKUP_REBUILD)
 		ereport(DEBUG1,
 				(errmsg_internal("cache lookup, %s: %lld rows are encoded because no kept encoding "
-								 "begins with the same %lld",
-								 counted, (long long) w->rows.n, (long long) lookup_base_rows(w))));
+								 "begins with the same %lld%s",
+								 counted, (long long) w->rows.n, (long long) lookup_base_rows(w),
+								 a->went_on ? "; another one spares a part" : "")));
 	else if (outcome == CACHE_LOOKUP_PRIVATE)
 		ereport(DEBUG1, (errmsg_internal(
 							 "cache lookup, %s: an encoding of %lld rows is not kept because %s",
