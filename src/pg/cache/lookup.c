@@ -318,12 +318,18 @@ attempt_copy_private(Attempt *a, PosteriorCacheEntry *entry, int64 common)
 
 /*
  * Rows that an entry has room for: enough that appending one by one copies each row a few times in
- * all.
+ * all, and no more than its prefix lets come.
  */
 static int64
 lookup_capacity(const PosteriorLookup *w)
 {
-	return w->grows ? w->rows.n + w->rows.n / 4 + 64 : w->rows.n;
+	const TnpModelInfo *info = tnp_model_info(w->model->model);
+	int64		n = w->rows.n,
+				more = w->grows ? n / 4 + 64 : 0;
+
+	if (!info->appendable && info->buffer > 0 && !w->plain)
+		more = Min(more, Max(w->prefix + info->buffer - 1 - n, 0));
+	return n + more;
 }
 
 /*
