@@ -87,7 +87,7 @@ $node->safe_psql('postgres', "SELECT posterior.load_model('latent',
 		'$ENV{TEST_MODELS}/latent.safetensors')");
 $node->safe_psql('postgres', q{
 	CREATE TABLE l AS SELECT i, sin(i * 0.1) AS y, i * 0.01 AS a, cos(i) AS b
-		FROM generate_series(1, 130) i;
+		FROM generate_series(1, 600) i;
 	SELECT posterior.create_context('l', 'l', 'y', features => '{a,b}', order_by => 'i',
 			model => 'latent');
 });
@@ -101,14 +101,15 @@ sub told_of_latents
 	return $err =~ /(\d+) rows are encoded because no kept encoding begins with the same \d+(.*)/
 		? "$1$2" : '';
 }
-is(told_of_latents('SELECT'), '130', 'latents begin');
-is(told_of_latents('INSERT INTO l VALUES (131, 0, 0, 0)'), '131; another one spares a part',
+is(told_of_latents('SELECT'), '600', 'latents begin');
+is(told_of_latents('INSERT INTO l VALUES (601, 0, 0, 0)'), '601; another one spares a part',
 	'and go on with a row more');
-is(told_of_latents('DELETE FROM l WHERE i > 128'), '128; another one spares a part',
+is(told_of_latents('DELETE FROM l WHERE i > 576'), '576; another one spares a part',
 	'with fewer rows behind the last whole block');
-is(told_of_latents('DELETE FROM l WHERE i = 128'), '127', 'not with a row less in it');
-is(told_of_latents('INSERT INTO l VALUES (128, 0, 0, 0)'), '128; another one spares a part',
+is(told_of_latents('DELETE FROM l WHERE i = 576'), '575', 'not with a row less in it');
+is(told_of_latents('INSERT INTO l VALUES (576, 0, 0, 0)'), '576; another one spares a part',
 	'from the one that was used last');
+is(told_of_latents('DELETE FROM l WHERE i > 200'), '200', 'few rows are encoded at once');
 is(told_of_value(), '130 130', 'a context value');
 is(told_of_value(), '', 'the same value again');
 

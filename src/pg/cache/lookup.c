@@ -92,6 +92,7 @@ attempt_raise_broken(const Attempt *a)
 
 #define CHUNK 1024				/* rows between two reports of progress */
 #define DEVICE_CHUNK 262144
+#define FEW 256					/* rows are encoded sooner than all entries are looked at */
 
 /* Append the rows from `from` on. */
 static TnpStatus
@@ -207,8 +208,8 @@ attempt_go_on(Attempt *a, PosteriorCachedContext **built, TnpError *error)
 	TnpStatus	status;
 
 	*built = NULL;
-	if (a->anew || !lookup_is_named(w) || !tnp_model_info(w->model->model)->goes_on
-		|| attempt_holding(a) != POSTERIOR_HOLDS_ENCODING)
+	if (a->anew || w->rows.n < FEW || !lookup_is_named(w)
+		|| !tnp_model_info(w->model->model)->goes_on || w->plain || a->device)
 		return TNP_OK;
 	attempt_make_context_key(a, &key);
 	older = posterior_entry_search_older(&key);
