@@ -406,7 +406,7 @@ posterior_entry_search_older(const PosteriorEntryKey *key)
 
 			if (memcmp(&entry->key, key, offsetof(PosteriorEntryKey, prefix)) == 0
 				&& posterior_entry_length(entry) >= 0
-				&& (last == NULL || entry->used > last->used))
+				&& (last == NULL || entry->use.used > last->use.used))
 				last = entry;
 		}
 	if (last != NULL)
