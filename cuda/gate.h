@@ -32,8 +32,9 @@ typedef struct GateShare
  */
 DEVICE_CALL GateShare
 gate_share(const float *gate, const CudaWalk *walk, const float *said, const float *raw,
-		   const double *params, float scale, int n, int own, int lane)
+		   const double *params, int n, int own, int lane)
 {
+	const float scale = fabsf((float) load_parameter(&walk->y_scale));
 	float		mean = 0.0f,
 				variance = 0.0f,
 				logs = 0.0f,
@@ -62,11 +63,13 @@ gate_share(const float *gate, const CudaWalk *walk, const float *said, const flo
 				apart = fabsf(load_float(said) - mean),
 				spread = load_float(said + 1),
 				quality = load_float(said + 3),
-				behind = log1pf(fminf((float) (walk->behind + own), CUDA_GATE_BEHIND)) / 8.0f;
+				behind = log1pf(fminf((float) (load_parameter(&walk->behind) + own),
+									  CUDA_GATE_BEHIND)) / 8.0f;
 	float		read[CUDA_GATE_NUMBERS] = {
 		quality, spread, load_float(said + 2), log_sd, spread - log_sd,
 		log1pf(apart / (sd + GATE_SMALLEST_DEVIATION)), log1pf(apart / expf(spread)),
-		walk->gate_rows, fminf(fmaxf(quality + log_sd, -GATE_FARTHEST), GATE_FARTHEST), narrower
+		load_parameter(&walk->gate_rows),
+		fminf(fmaxf(quality + log_sd, -GATE_FARTHEST), GATE_FARTHEST), narrower
 	};
 	int			hidden = (int) load_float(gate),
 				activation = (int) load_float(gate + 1);
@@ -82,14 +85,15 @@ gate_share(const float *gate, const CudaWalk *walk, const float *said, const flo
 			sum[0] = fused(load_float(w + i), read[i], sum[0]);
 		ROLLED
 		for (int i = 0; i < CUDA_RECORD_NUMBERS; i++)
-			sum[0] = fused(load_float(w + CUDA_GATE_NUMBERS + i), walk->record[i], sum[0]);
+			sum[0] = fused(load_float(w + CUDA_GATE_NUMBERS + i), load_parameter(walk->record + i),
+						   sum[0]);
 		sum[0] = fused(load_float(w + CUDA_GATE_ROW - 3), behind, sum[0]);
 		activate<1>(sum, activation);
 		u = fused(sum[0], load_float(w + CUDA_GATE_ROW - 1), u);
 	}
 	u = warp_sum(u) + load_float(gate + 2);
 	if (quality == GATE_CERTAIN)
-		return {walk->certain, load_float(said) - mean};
+		return {load_parameter(&walk->certain), load_float(said) - mean};
 	return {1.0f / (1.0f + expf(-u)), 0.0f};
 }
 

@@ -21,22 +21,25 @@ put_levels(const CudaLevels *levels, double *params, int n, int all, int lane)
 {
 	params = in_device_memory(params);
 	ROLLED
-	for (int i = lane; i < n && levels->n > 0; i += WARP)
+	for (int i = lane; i < n && load_parameter(&levels->n) > 0; i += WARP)
 	{
 		double		mean = params[all + i],
+					level,
 					apart = INFINITY;
-		int			k = 0;
+		const double *at = levels->value,
+				   *last = at + load_parameter(&levels->n) - 1;
 
 		ROLLED
-		while (k + 1 < levels->n && mean - levels->value[k] > levels->value[k + 1] - mean)
-			k++;
-		if (k > 0)
-			apart = levels->value[k] - levels->value[k - 1];
-		if (k + 1 < levels->n && levels->value[k + 1] - levels->value[k] < apart)
-			apart = levels->value[k + 1] - levels->value[k];
-		if (params[2 * all + i] < levels->narrow * apart
-			&& fabs(mean - levels->value[k]) <= LEVELS_REACH * params[2 * all + i])
-			params[all + i] = levels->value[k];
+		while (at < last && mean - load_parameter(at) > load_parameter(at + 1) - mean)
+			at++;
+		level = load_parameter(at);
+		if (at > levels->value)
+			apart = level - load_parameter(at - 1);
+		if (at < last)
+			apart = fmin(apart, load_parameter(at + 1) - level);
+		if (params[2 * all + i] < load_parameter(&levels->narrow) * apart
+			&& fabs(mean - level) <= LEVELS_REACH * params[2 * all + i])
+			params[all + i] = level;
 	}
 }
 

@@ -443,6 +443,38 @@ load_float(const float *place)
 	return __ldg(place);
 }
 
+/*
+ * Read a kernel's parameter where it was handed to a call: what memory it lies in is no longer seen
+ * there. Compilers of before the instruction read it like any memory.
+ */
+template <class E> DEVICE E
+load_parameter(const E *place)
+{
+#if __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1203
+	const size_t at = __cvta_generic_to_grid_constant(place);
+	E			value;
+
+	static_assert(sizeof(E) == 4 || sizeof(E) == 8, "one word or two");
+	if constexpr (sizeof(E) == 8)
+	{
+		uint64_t	word;
+
+		asm("ld.param::entry.b64 %0, [%1];" : "=l"(word) : "l"(at));
+		memcpy(&value, &word, sizeof(word));
+	}
+	else
+	{
+		uint32_t	word;
+
+		asm("ld.param::entry.b32 %0, [%1];" : "=r"(word) : "l"(at));
+		memcpy(&value, &word, sizeof(word));
+	}
+	return value;
+#else
+	return *place;
+#endif
+}
+
 DEVICE Words
 load_constant(const uint32_t *place)
 {

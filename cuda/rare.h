@@ -18,12 +18,14 @@
 DEVICE_CALL void
 put_rare(const CudaRare *rare, double *params, int n, int all, int lane)
 {
+	const int	count = load_parameter(&rare->n);
 	int			taken = -1;
 
 	params = in_device_memory(params);
 	ROLLED
-	for (int k = 0; k < rare->n; k++)
+	for (int k = 0; k < count; k++)
 	{
+		const double weight = load_parameter(rare->weight + k);
 		double		own = INFINITY,
 					least,
 					rest;
@@ -39,15 +41,15 @@ put_rare(const CudaRare *rare, double *params, int n, int all, int lane)
 		least = -warp_max(-own);
 		/* the first of equal ones */
 		taken = -warp_max(own == least ? -place : -all);
-		rest = (1.0 - rare->weight[k]) / (1.0 - least);
+		rest = (1.0 - weight) / (1.0 - least);
 		ROLLED
 		for (int i = lane; i < all; i += WARP)
 			params[i] *= rest;
 		if (taken % WARP != lane)
 			continue;
-		params[taken] = rare->weight[k];
-		params[all + taken] = rare->mean[k];
-		params[2 * all + taken] = rare->sd[k];
+		params[taken] = weight;
+		params[all + taken] = load_parameter(rare->mean + k);
+		params[2 * all + taken] = load_parameter(rare->sd + k);
 	}
 }
 

@@ -418,8 +418,7 @@ template <class T, int R, int NV> struct Walker : EmbedderTile<T, R, NV>
 	{
 		const float *said = walk->prior_logits + (int64_t) rows.source[row] * walk->said_step;
 		int			n = model->components;
-		GateShare	gate = gate_share(model->gate, walk, said, raw, params,
-									  fabsf((float) walk->y_scale), n, rows.own[row],
+		GateShare	gate = gate_share(model->gate, walk, said, raw, params, n, rows.own[row],
 									  lane);
 		float		share = gate.share;
 

@@ -265,6 +265,12 @@ load_float(const float *place)
 	return *place;
 }
 
+template <class E> E
+load_parameter(const E *place)
+{
+	return *place;
+}
+
 /* Copies that go on meanwhile come at the last moment: what is read before is what was there. */
 void		copy_ahead(uint32_t *to, const uint32_t *from);
 void		close_copies(void);
