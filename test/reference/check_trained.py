@@ -14,6 +14,7 @@ import os
 import numpy as np
 
 from check_bundled import gp_task
+from check_parity import moments
 from checking import HERE, Tap, Tool, arguments, cells, close, table
 from reference import Model, build, whole_prefix
 
@@ -35,11 +36,18 @@ def check_parity(tap, tool, model, name):
         encoding = build(model, x[:n, None], y[:n], whole_prefix(model, n))
         m = 6
         later, values = x[n:n + m, None], y[n:n + m]
-        each = encoding.predict(later)
-        wanted = {"mean": ([d.mean() for d in each], 1e-4), "sd": ([d.sd() for d in each], 1e-4),
-                  "per_row": (encoding.conditionals(later, values), 1e-3)}
-        answer = tool.ask(context=table(x[:n, None], y[:n]), prefix="whole", queries=cells(later),
-                          score=table(later, values))
+        mean, sd = moments(encoding.predict(later))
+        wanted = {"mean": (mean, 1e-4), "sd": (sd, 1e-4)}
+        asked = {"queries": cells(later), "score": table(later, values)}
+        if model.config["head"]["kind"] == "joint-gaussian":
+            together = encoding.joint(later)
+            asked["joint"] = table(later)
+            wanted["joint_mean"] = (together.mean, 1e-4)
+            wanted["covariance"] = (together.covariance, 1e-4)
+            wanted["log_density"] = (encoding.score(later, values), m * 1e-3)
+        else:
+            wanted["per_row"] = (encoding.conditionals(later, values), 1e-3)
+        answer = tool.ask(context=table(x[:n, None], y[:n]), prefix="whole", **asked)
         wrong = [f"{field}: {bad}" for field, (value, tolerance) in wanted.items()
                  if (bad := close(answer.get(field, []), value, tolerance)) is not None]
         tap.ok(not wrong, f"{name}: {n} rows", *wrong, answer.get("error", ""))
