@@ -16,6 +16,7 @@
 
 #include "engine/base/compare.h"
 #include "engine/base/error.h"
+#include "engine/base/sorted.h"
 
 typedef struct Class
 {
@@ -36,25 +37,6 @@ compare_classes(const void *a, const void *b)
 	if (x->apart != y->apart)
 		return x->apart > y->apart ? -1 : 1;
 	return x->index - y->index;
-}
-
-/* Where x, or what is not less, stands among n ascending cells. */
-static int64_t
-place_of(const double *cells, int64_t n, double x, bool behind)
-{
-	int64_t		low = 0,
-				high = n;
-
-	while (low < high)
-	{
-		int64_t		middle = low + (high - low) / 2;
-
-		if (cells[middle] < x || (behind && cells[middle] == x))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
 }
 
 /*
@@ -79,8 +61,8 @@ add_feature(const TnpRows *rows, int64_t n0, int f, double *work, Class *class)
 
 		if (isnan(x))
 			continue;
-		below = place_of(work, n, x, false);
-		until = place_of(work, n, x, true);
+		below = tnp_count_below(work, n, x, false);
+		until = tnp_count_below(work, n, x, true);
 		class[(int) rows->y[i]].apart += labels ? until - below : llabs(below + until - n);
 	}
 }

@@ -16,6 +16,7 @@
 #include "engine/base/error.h"
 #include "engine/base/exact.h"
 #include "engine/base/mix.h"
+#include "engine/base/sorted.h"
 #include "engine/features/column.h"
 #include "engine/features/far.h"
 
@@ -28,32 +29,6 @@ typedef struct Work
 	uint64_t   *sum;			/* of the label that begins there */
 	int64_t    *target_place;
 } Work;
-
-/* How many of n ascending values are less than x, or not more. */
-static int64_t
-count_below(const double *values, int64_t n, double x, bool or_equal)
-{
-	int64_t		low = 0,
-				high = n;
-
-	while (low < high)
-	{
-		int64_t		middle = low + (high - low) / 2;
-
-		if (values[middle] < x || (or_equal && values[middle] == x))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-/* How many of n ascending values are less than x, minus how many are more. */
-static int64_t
-place_from_middle(const double *values, int64_t n, double x)
-{
-	return count_below(values, n, x, false) + count_below(values, n, x, true) - n;
-}
 
 /* Read column f, of a number those that are not far (far.h). Returns how many cells are there. */
 static int64_t
@@ -92,7 +67,7 @@ add_labels(int64_t n0, int64_t m, const Work *work, uint64_t *digest)
 	for (int64_t i = 0; i < n0; i++)
 		if (!isnan(work->column[i]))
 		{
-			work->place[i] = count_below(work->cells, m, work->column[i], false);
+			work->place[i] = tnp_count_below(work->cells, m, work->column[i], false);
 			work->sum[work->place[i]] += tnp_mix((uint64_t) work->target_place[i]);
 		}
 	for (int64_t i = 0; i < n0; i++)
@@ -112,7 +87,7 @@ add_numbers(int64_t n0, int64_t m, const Work *work, uint64_t *digest)
 	for (int64_t i = 0; i < n0; i++)
 		if (!isnan(work->column[i]))
 		{
-			work->place[i] = place_from_middle(work->cells, m, work->column[i]);
+			work->place[i] = tnp_place_from_middle(work->cells, m, work->column[i]);
 			rise += (TnpExact) work->place[i] * work->target_place[i];
 		}
 	for (int64_t i = 0; i < n0; i++)
@@ -138,7 +113,7 @@ add_all(const TnpModel *model, const TnpStats *stats, const TnpRows *rows, const
 	{
 		double		target = tnp_compared_target(model, stats, rows->y[i]);
 
-		work->target_place[i] = place_from_middle(work->cells, n0, target);
+		work->target_place[i] = tnp_place_from_middle(work->cells, n0, target);
 	}
 	for (int f = 0; f < rows->n_features; f++)
 	{
