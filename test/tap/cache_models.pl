@@ -13,7 +13,7 @@ use PostgreSQL::Test::Utils;
 use Session;
 use Test::More;
 
-my $models = $ENV{TEST_MODELS};
+my $models = $ENV{TRAINED_MODELS};
 my $node = PostgreSQL::Test::Cluster->new('models');
 $node->init;
 # Room for one of the two models at a time.
@@ -39,17 +39,19 @@ my $hold = q{BEGIN; DECLARE held CURSOR FOR SELECT posterior.predict('large', q)
 
 for my $model ('lbanp', 'tnpd', 'inctnp_seq')
 {
-	$node->safe_psql('postgres', "SELECT posterior.load_model('$model', '$models/$model.safetensors');
+	my $file = "$models/$model.safetensors";
+	$node->safe_psql('postgres', "SELECT posterior.load_model('$model', '$file');
 		SELECT posterior.create_context('$model', 't', 'y', features => '{x}', order_by => 'i',
 			model => '$model')");
 	my $one = "SELECT posterior.predict('$model', q) FROM (SELECT 0.1::float8 AS x) q";
 	# Draws of which each row is asked behind those before it.
 	my $asked = "SELECT s.y FROM generate_series(1, 100) i, posterior.sample('$model',
 		ARRAY[jsonb_build_object('x', i / 100.0), '{\"x\": 0.2}'], 2, i) s";
-	for my $row ('own', 'committed')
+	# Own rows, also behind an entry that the transaction has read.
+	for my $row ('own', 'later', 'committed')
 	{
 		my ($holder, $reader, $other) = map { session($node) } 1 .. 3;
-		my $key = $row eq 'own' ? 1001 : 1002;
+		my $key = {own => 1001, later => 1002, committed => 1003}->{$row};
 		my $title = "$model, $row row";
 
 		like(ask($holder, $hold), qr/mixture|bars/, "$title: a large model is held");
@@ -59,16 +61,16 @@ for my $model ('lbanp', 'tnpd', 'inctnp_seq')
 		ask($holder, 'ROLLBACK');
 		ask($other, $one);
 		is(cache('private'), $private + 1, "$title: then there is, for another session");
-		$node->safe_psql('postgres', "INSERT INTO t VALUES ($key, 0, 0)") if $row ne 'own';
+		$node->safe_psql('postgres', "INSERT INTO t VALUES ($key, 0, 0)") if $row eq 'committed';
 		ask($reader, 'BEGIN');
-		ask($reader, "INSERT INTO t VALUES ($key, 0, 0)") if $row eq 'own';
-		ask($reader, 'SET LOCAL posterior.cache = off');
-		my $right = ask($reader, $asked);
-		ask($reader, 'SET LOCAL posterior.cache = on');
+		ask($reader, $one) if $row eq 'later';
+		ask($reader, "INSERT INTO t VALUES ($key, 0, 0)") if $row ne 'committed';
 		my $first = ask($reader, "DECLARE answers CURSOR FOR $asked; FETCH 1 FROM answers");
 		leave($other);
 		ask($holder, $hold);
-		is($first . "\n" . ask($reader, 'FETCH ALL FROM answers'), $right,
+		my $answers = $first . "\n" . ask($reader, 'FETCH ALL FROM answers');
+		ask($reader, 'SET LOCAL posterior.cache = off');
+		is($answers, ask($reader, $asked),
 			"$title: answers do not depend on what has given way since then");
 		ask($holder, 'ROLLBACK');
 		ask($reader, 'ROLLBACK');

@@ -95,17 +95,19 @@ def predict(model, tasks, rows, prefix=None, visible=None, statistics=None, chai
     visible = visible.repeat_interleave(asked.count)
     inputs = prepare(asked.tasks, statistics, model.config)
     known = torch.full_like(visible, statistics)
-    said = {}
-    if chained is not None and model.config["head"].get("process_chain", False):
+    said, head = {}, model.config["head"]
+    if chained is not None and head.get("process_chain", False):
         # Tokens have what the process says of a row alone; the gate reads what it has learnt.
         steps = Chain(chained, rows, visible)
         learnt = prepare(asked.tasks, statistics, model.config, steps)
         said = {"said": learnt.x[:, rows:, -NUMBERS:]}
         known = known + (visible - chained).clamp_min(0)
+    if head.get("process_behind", False):
+        said["behind"] = (visible - known).clamp_min(0)
     outputs = model(inputs.x[:, :rows], inputs.y_input[:, :rows], inputs.x[:, rows:], prefix,
-                    visible, behind=(visible - known).clamp_min(0), **said)
+                    visible, **said)
     answer = distribution(model, outputs)
-    if model.config["head"].get("process"):
+    if head.get("process"):
         known = near_targets(tasks.y, statistics, model.config, tasks.x)[:, :statistics]
         put_levels(answer, known, inputs, model.config)
         put_rare(answer, known, inputs, model.config)

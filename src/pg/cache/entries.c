@@ -172,6 +172,12 @@ posterior_entry_unlist(PosteriorCacheEntry *entry)
 	posterior_unlock();
 }
 
+bool
+posterior_entry_has_model(const PosteriorCacheEntry *entry, const PosteriorModel *model)
+{
+	return entry->weights != NULL ? entry->weights == model->weights : entry->model == model;
+}
+
 void
 posterior_entry_unpin(PosteriorCacheEntry *entry)
 {

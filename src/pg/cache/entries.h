@@ -74,6 +74,13 @@ PosteriorCacheEntry *posterior_entry_search_older(const PosteriorEntryKey *key);
 PosteriorCacheEntry *posterior_entry_pin(const PosteriorEntryKey *key, uint64 serial);
 void		posterior_entry_unpin(PosteriorCacheEntry *entry);
 
+/*
+ * Whether this is the model of an entry: what is made of its encoding refers to that, and needs the
+ * entry's pin where the model is another one, parsed by the session when the cache had no room.
+ */
+bool		posterior_entry_has_model(const PosteriorCacheEntry *entry,
+									  const PosteriorModel *model);
+
 /* Claim an entry for writing; false if another process has. Nothing may raise before the yield. */
 bool		posterior_entry_claim(PosteriorCacheEntry *entry);
 

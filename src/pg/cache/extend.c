@@ -151,7 +151,10 @@ posterior_handle_with_own_rows(PosteriorContextHandle *e, const TnpRows *more,
 			return posterior_handle_fail(e, &error);
 		posterior_cached_free(e->cached);
 		e->cached = own;
-		posterior_entry_unpin(e->entry);
+		if (posterior_entry_has_model(e->entry, e->model))
+			posterior_entry_unpin(e->entry);
+		else
+			e->lender = e->entry;
 		e->entry = NULL;
 	}
 	if (posterior_cached_append(e->model, e->cached, more, &error) != TNP_OK)

@@ -30,6 +30,8 @@ handles_give_up_pins(int code, Datum argument)
 		dlist_delete(&e->node);
 		if (e->entry != NULL)
 			posterior_entry_unpin(e->entry);
+		if (e->lender != NULL)
+			posterior_entry_unpin(e->lender);
 		if (e->solved != NULL)
 			posterior_solved_unpin(e->solved);
 	}
@@ -102,6 +104,8 @@ posterior_handle_release(PosteriorContextHandle *e)
 	posterior_cached_free(e->cached);
 	if (e->entry != NULL)
 		posterior_entry_unpin(e->entry);
+	if (e->lender != NULL)
+		posterior_entry_unpin(e->lender);
 	if (e->solved != NULL)
 		posterior_solved_unpin(e->solved);
 	posterior_model_release(e->model);

@@ -37,6 +37,7 @@ typedef struct PosteriorContextHandle
 	PosteriorCachedContext *cached; /* a view of the entry, or the handle's own */
 	PosteriorCacheEntry *entry; /* pinned, or NULL */
 	PosteriorDelegate *delegate;	/* questions take some of the rows (near_rows.h), or NULL */
+	PosteriorCacheEntry *lender;	/* whose model the handle's own encoding has, pinned, or NULL */
 	struct PosteriorSolvedSums *solved; /* whose encoding this one shares, pinned, or NULL */
 	struct PosteriorContextHandle *other_provider;	/* of these rows, for the other one, or NULL */
 	struct PosteriorContextHandle *maker;	/* whose encoding this one shares, or NULL */

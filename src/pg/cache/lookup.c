@@ -167,17 +167,6 @@ lookup_on_device(const PosteriorLookup *w)
 	return !w->plain && posterior_build_on_device(w->model, w->rows.n);
 }
 
-/*
- * Whether what is made of an entry's encoding may outlive the entry: it refers to the model of the
- * entry, which may be another one than that of this session, parsed when the cache had no room.
- */
-static bool
-lookup_has_model_of(const PosteriorLookup *w, const PosteriorCacheEntry *entry)
-{
-	return entry->weights != NULL ? entry->weights == w->model->weights
-		: entry->model == w->model;
-}
-
 /* What the entry or the session is to hold of the rows. */
 static PosteriorHolding
 attempt_holding(const Attempt *a)
@@ -216,7 +205,7 @@ attempt_go_on(Attempt *a, PosteriorCachedContext **built, TnpError *error)
 	PosteriorEntryKey key;
 	PosteriorCacheEntry *older;
 	PosteriorCachedContext *view;
-	TnpStatus	status;
+	TnpStatus	status = TNP_OK;
 
 	*built = NULL;
 	if (a->anew || w->rows.n < FEW || !lookup_is_named(w)
@@ -226,14 +215,9 @@ attempt_go_on(Attempt *a, PosteriorCachedContext **built, TnpError *error)
 	older = posterior_entry_search_older(&key);
 	if (older == NULL)
 		return TNP_OK;
-	if (!lookup_has_model_of(w, older))
-	{
-		posterior_entry_unpin(older);
-		return TNP_OK;
-	}
-	status = posterior_cached_first(w->model, older->cached, posterior_entry_length(older), &view,
-									error);
-	if (status == TNP_OK)
+	if (posterior_entry_has_model(older, w->model)
+		&& (status = posterior_cached_first(w->model, older->cached, posterior_entry_length(older),
+											&view, error)) == TNP_OK)
 	{
 		status = posterior_cached_revise(view, &w->rows, w->prefix, built, error);
 		posterior_cached_free(view);
@@ -647,7 +631,7 @@ attempt_search(Attempt *a, const PosteriorEntryKey *key, PosteriorLookupOutcome 
 	}
 	/* base rows that differ although their hashes are equal, or are no part of the key */
 	if (entry != NULL && ((!lookup_goes_on(w, common) && !lookup_revises(w))
-						  || !lookup_has_model_of(w, entry)))
+						  || !posterior_entry_has_model(entry, w->model)))
 	{
 		posterior_entry_unpin(entry);
 		entry = NULL;
