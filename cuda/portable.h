@@ -443,10 +443,7 @@ load_float(const float *place)
 	return __ldg(place);
 }
 
-/*
- * Read a kernel's parameter where it was handed to a call: what memory it lies in is no longer seen
- * there. Compilers of before the instruction read it like any memory.
- */
+/* A kernel's parameter that was handed to a call, where what memory it lies in is not seen. */
 template <class E> DEVICE E
 load_parameter(const E *place)
 {
@@ -470,7 +467,7 @@ load_parameter(const E *place)
 		memcpy(&value, &word, sizeof(word));
 	}
 	return value;
-#else
+#else							/* there is no such instruction yet */
 	return *place;
 #endif
 }

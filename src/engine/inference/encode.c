@@ -241,8 +241,7 @@ tnp_build_views(const TnpModel *model, const TnpRows *rows, int64_t prefix, int 
 	return tnp_build_from(model, rows, prefix, views, NULL, 0, encoding, error);
 }
 
-/* Encode the rows, taking over stretches; where the family takes no others, those that begin both.
- */
+/* Encode the rows, taking over stretches; of a family that has no other way what begins both. */
 static TnpStatus
 encode_from(TnpEncoding *e, int64_t rows, const TnpStretch *stretches, int64_t n, TnpError *error)
 {
