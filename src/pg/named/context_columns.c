@@ -269,9 +269,11 @@ posterior_note_order(const PosteriorColumns *d, const char *context)
 	if (d->n_order == 0)
 		ereport(NOTICE,
 				(errmsg("the rows of context \"%s\" are ordered by all their columns", context),
-				 errdetail("A row that is inserted in the middle of the order makes the rows after "
+				 errdetail("The target comes first, so the leading rows, by which the others are "
+						   "read, have its least values: answers about other rows may be far off. "
+						   "A row that is inserted in the middle of the order makes the rows after "
 						   "it be encoded again."),
-				 errhint("Give order_by a column that grows.")));
+				 errhint("Give order_by a column that grows and says nothing of the target.")));
 }
 
 void
