@@ -299,6 +299,15 @@ DELETE FROM "Daily Sales" WHERE "Store" = 2 AND day > '2023-01-05';
 SELECT DISTINCT series FROM posterior.forecast('"Daily Sales"', 'day', 'Qty "sold"', 2,
 		by => '{Store}', model => 'tabular_small');
 SHOW posterior.model;
+-- so are those too short for so many steps ahead; one alone is an error
+CREATE VIEW ahead AS SELECT s, '2024-01-01'::date + i AS day, (10 + i * 37 % 11)::float8 AS y
+FROM (VALUES (1, 100), (2, 15)) v (s, n), generate_series(1, n) i;
+CREATE VIEW month AS SELECT day, y FROM ahead WHERE s = 1 AND day <= '2024-01-30';
+SELECT series, count(*) FROM posterior.forecast('ahead', 'day', 'y', 60, by => '{s}') GROUP BY 1;
+SELECT count(*) FROM posterior.forecast('month', 'day', 'y', 90);
+SELECT count(*) FROM posterior.forecast('month', 'day', 'y', 30);
+SELECT series FROM posterior.backtest('ahead', 'day', 'y', 70, by => '{s}');
+DROP VIEW month, ahead;
 -- with the caller's rights: no privilege, no rows of others
 CREATE ROLE regress_verb_reader;
 SET ROLE regress_verb_reader;

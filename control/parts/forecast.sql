@@ -49,6 +49,16 @@ END $$;
 COMMENT ON FUNCTION posterior_internal.check_size(float8[]) IS
 	'an error where values of a series are too large or too small to be forecast';
 
+-- The ends of the parts of a history that forecasts are learned from, the last one all of it.
+CREATE FUNCTION posterior_internal.forecast_cuts(first integer, n integer) RETURNS integer[]
+	LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+	SELECT CASE WHEN n - first >= 40 THEN ARRAY[first + (n - first) * 2 / 3,
+		first + (n - first) * 5 / 6, n]
+		WHEN n - first >= 20 THEN ARRAY[first + (n - first) * 7 / 10, n] ELSE ARRAY[n] END
+$$;
+COMMENT ON FUNCTION posterior_internal.forecast_cuts(integer, integer) IS
+	'ends of the parts of a history that forecasts are learned from';
+
 -- The next steps of one series. y: its values in time order, NaN where there is none; x: for every
 -- step of y and the `horizon` after it, known columns, the first `yearly` of them the year's
 -- calendar; foretold: not all of them are the calendar.
@@ -92,9 +102,7 @@ BEGIN
 	PERFORM posterior_internal.check_size(y);
 	SELECT count(*) FILTER (WHERE i > first), min(v) INTO present, lowest
 		FROM unnest(y) WITH ORDINALITY u (v, i) WHERE v <> 'NaN' AND i > first - rows;
-	cuts := CASE WHEN n - first >= 40 THEN ARRAY[first + (n - first) * 2 / 3,
-		first + (n - first) * 5 / 6, n]
-		WHEN n - first >= 20 THEN ARRAY[first + (n - first) * 7 / 10, n] ELSE ARRAY[n] END;
+	cuts := posterior_internal.forecast_cuts(first, n);
 	FOR i IN 1 .. coalesce(array_length(x, 2), 0) LOOP
 		IF i <= yearly THEN
 			year_xs := year_xs || format(', x%s', i);
@@ -267,6 +275,23 @@ $$;
 COMMENT ON FUNCTION posterior_internal.series_trouble(jsonb,
 	float8[]) IS 'why a series cannot be forecast';
 
+-- The same of the steps ahead: the shortest part of the history has to have as many rows as the
+-- model needs, each with a value so many steps before it as forecast_steps lays between the two.
+CREATE FUNCTION posterior_internal.horizon_trouble(y float8[], horizon integer) RETURNS text
+	LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+	SELECT format('%s steps ahead are too many for %s values', horizon, count(*))
+	FROM (SELECT i, greatest(cardinality(y) - 512, 1) AS first, min(i) OVER () AS earliest
+		FROM unnest(y) WITH ORDINALITY u (v, i) WHERE v <> 'NaN') s
+	HAVING count(*) FILTER (WHERE i > first
+			AND i <= (posterior_internal.forecast_cuts(first, cardinality(y)))[1]
+			AND i - 1 - floor((i * 0.6180339887498949 - floor(i * 0.6180339887498949)) * horizon)
+				>= earliest)
+		< (SELECT min_rows FROM posterior.models WHERE name = coalesce(nullif(current_setting(
+			'posterior.model', true), ''), 'tabular'))
+$$;
+COMMENT ON FUNCTION posterior_internal.horizon_trouble(float8[], integer) IS
+	'why a series cannot be forecast so far ahead';
+
 -- `before`: how many were left out before; the first few are named.
 CREATE FUNCTION posterior_internal.refuse_series(series jsonb, trouble text,
 	before integer) RETURNS void
@@ -275,7 +300,8 @@ BEGIN
 	IF series IS NULL THEN
 		RAISE EXCEPTION 'the series cannot be forecast: %', trouble
 			USING ERRCODE = 'no_data_found',
-				HINT = 'Name the right column as the target, take more history, or a shorter step.';
+				HINT = 'Name the right column as the target, take more history, a shorter step, or '
+				'fewer steps ahead.';
 	END IF;
 	IF before < 5 THEN
 		RAISE WARNING 'series % is left out: %', series, trouble USING ERRCODE = 'no_data_found';
@@ -338,7 +364,8 @@ BEGIN
 	before := posterior_internal.use_model(model);
 	FOR s IN SELECT * FROM posterior_internal.series(relation, "time", target, "by", features,
 		known, holidays, every, horizon, history) LOOP
-		trouble := posterior_internal.series_trouble(s.series, s.y);
+		trouble := coalesce(posterior_internal.series_trouble(s.series, s.y),
+			posterior_internal.horizon_trouble(s.y, horizon));
 		IF trouble IS NOT NULL THEN
 			PERFORM posterior_internal.refuse_series(s.series, trouble, left_out);
 			left_out := left_out + 1;
@@ -493,7 +520,10 @@ BEGIN
 		trouble := coalesce(posterior_internal.series_trouble(s.series, s.y),
 			CASE WHEN cardinality(s.y) < 24 + horizon THEN
 				format('a backtest of %s steps needs a history of %s, and it has %s', horizon,
-				24 + horizon, cardinality(s.y)) END);
+				24 + horizon, cardinality(s.y)) END,
+			-- from the earliest origin of backtest_steps
+			posterior_internal.horizon_trouble(s.y[1:least(greatest(cardinality(s.y) / 2, 24),
+				cardinality(s.y) - horizon)], horizon));
 		IF trouble IS NOT NULL THEN
 			PERFORM posterior_internal.refuse_series(s.series, trouble, left_out);
 			left_out := left_out + 1;
