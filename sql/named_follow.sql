@@ -284,6 +284,17 @@ DROP TABLE pairs;
 DROP TYPE pair;
 DROP FUNCTION answer(text), answer_uncached(text);
 
+-- an index comes and goes without a lock, on a table with a context and on others
+CREATE TABLE indexed (x int PRIMARY KEY, y int);
+CREATE TABLE unrelated (x int);
+SELECT posterior.create_context('indexed', 'indexed', 'y');
+CREATE INDEX CONCURRENTLY indexed_y ON indexed (y);
+CREATE INDEX CONCURRENTLY unrelated_x ON unrelated (x);
+REINDEX INDEX CONCURRENTLY indexed_y;
+DROP INDEX CONCURRENTLY indexed_y;
+DROP INDEX CONCURRENTLY unrelated_x;
+DROP TABLE indexed, unrelated;
+
 -- the extension goes and leaves the tables, without triggers
 CREATE TABLE left_over (x int PRIMARY KEY, y int);
 SELECT posterior.create_context('c', 'left_over', 'y');

@@ -51,6 +51,7 @@
 #include "commands/trigger.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -321,6 +322,10 @@ at_object_access(ObjectAccessType access, Oid class, Oid object, int sub, void *
 			&& class != InheritsRelationId)
 		|| !OidIsValid(MyDatabaseId) || !IsTransactionState() || RecoveryInProgress()
 		|| IsInParallelMode())
+		return;
+	/* changes no row, and DROP INDEX CONCURRENTLY must have no xid, which an entry takes */
+	if (access == OAT_DROP && class == RelationRelationId
+		&& get_rel_relkind(object) == RELKIND_INDEX)
 		return;
 	/* the table of the trigger cannot always be looked up yet: enter all logs */
 	if (class == TriggerRelationId)
