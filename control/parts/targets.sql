@@ -79,6 +79,49 @@ CREATE AGGREGATE posterior.log_evidence(y float8[], VARIADIC x "any") (
 COMMENT ON AGGREGATE posterior.log_evidence(float8[], VARIADIC "any")
 	IS 'log marginal likelihood of all targets of the rows in their order, under the model alone';
 
+-- Contexts that are sums.
+CREATE AGGREGATE posterior.basis(y float8[], VARIADIC x "any") (
+	SFUNC = posterior_internal.targets_accum,
+	STYPE = internal,
+	FINALFUNC = posterior_internal.basis_final,
+	COMBINEFUNC = posterior.rows_combine,
+	SERIALFUNC = posterior.rows_serialize,
+	DESERIALFUNC = posterior.rows_deserialize,
+	PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE posterior.basis(float8[], VARIADIC "any")
+	IS 'basis of sums of several targets, of a sample of rows under posterior.model: a context '
+		'without rows';
+CREATE FUNCTION posterior_internal.sums_targets_accum(internal, posterior.context, float8[],
+		VARIADIC "any") RETURNS internal
+	AS 'MODULE_PATHNAME', 'posterior_sums_targets_accum' LANGUAGE C STABLE PARALLEL SAFE COST 100;
+CREATE FUNCTION posterior_internal.sums_targets_remove(internal, posterior.context, float8[],
+		VARIADIC "any") RETURNS internal
+	AS 'MODULE_PATHNAME', 'posterior_sums_targets_remove' LANGUAGE C STABLE PARALLEL SAFE COST 100;
+CREATE AGGREGATE posterior.context(basis posterior.context, y float8[], VARIADIC x "any") (
+	SFUNC = posterior_internal.sums_targets_accum,
+	STYPE = internal,
+	SSPACE = 500000,
+	FINALFUNC = posterior_internal.sums_final,
+	COMBINEFUNC = posterior_internal.sums_combine,
+	SERIALFUNC = posterior_internal.sums_serialize,
+	DESERIALFUNC = posterior_internal.sums_deserialize,
+	MSFUNC = posterior_internal.sums_targets_accum,
+	MINVFUNC = posterior_internal.sums_targets_remove,
+	MSTYPE = internal,
+	MSSPACE = 500000,
+	MFINALFUNC = posterior_internal.sums_final,
+	PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE posterior.context(posterior.context, float8[], VARIADIC "any")
+	IS 'rows with several targets as sums under a basis: of constant size, merged and taken away '
+		'exactly';
+CREATE FUNCTION posterior.without(context posterior.context, y float8[], VARIADIC x "any")
+	RETURNS posterior.context
+	AS 'MODULE_PATHNAME', 'posterior_without_targets_row' LANGUAGE C STABLE PARALLEL SAFE COST 1000;
+COMMENT ON FUNCTION posterior.without(posterior.context, float8[], VARIADIC "any")
+	IS 'a context of sums without one row of several targets, which must be among its rows';
+
 -- Named contexts, whose target is a column of type double precision[].
 CREATE FUNCTION posterior.predict_targets(context name, "row" anyelement)
 	RETURNS posterior.distribution[]

@@ -431,8 +431,9 @@ TNP_EXPORT TnpStatus tnp_sums_read(const TnpModel *model, TnpSums *sums, const i
 TNP_EXPORT TnpStatus tnp_sums_encode(const TnpModel *model, const TnpColumnKind *kinds,
 									 TnpSums *sums, TnpEncoding **encoding, TnpError *error);
 
-/* Whether a row with these cells [columns] and this target can be added to sums. */
-TNP_EXPORT bool tnp_sums_takes(const TnpModel *model, TnpSums *sums, const double *x, double y);
+/* Whether a row with these cells [columns] and targets [n_targets] can be added to sums. */
+TNP_EXPORT bool tnp_sums_takes(const TnpModel *model, TnpSums *sums, const double *x,
+							   const double *y);
 
 /*
  * What an encoding of sums has found by the evidence, as words [tnp_fit_words] under its basis: the

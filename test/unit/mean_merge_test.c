@@ -25,6 +25,7 @@ static TnpModel *model;
 static TestRows rows;
 static int64_t *basis;
 static size_t words;			/* of sums */
+static int	targets;
 
 static bool
 holds(bool condition, const char *what)
@@ -114,7 +115,7 @@ test_words(void)
 			   *again = begin();
 	TnpError	error;
 	size_t		refused = 0,
-				narrow = 1 + 2 * (1 + (size_t) rows.view.n_features);
+				narrow = 1 + 2 * ((size_t) targets + rows.view.n_features);
 
 	add(s, 0, ROWS, 1);
 	tnp_sums_write(model, s, out);
@@ -148,6 +149,9 @@ test_basis(void)
 
 	holds(tnp_basis_check(model, rows.view.n_features, NULL, n, basis, &error) == TNP_OK,
 		  "a basis is taken");
+	/* what is stored of one target stays readable */
+	holds(n == 4 + 2 * (size_t) targets + 3 * (size_t) rows.view.n_features && basis[0] == 1,
+		  "its layout is that of version 1");
 	holds(tnp_basis_check(model, rows.view.n_features, NULL, n - 1, basis, &error) != TNP_OK
 		  && tnp_basis_check(model, rows.view.n_features + 1, NULL, n, basis, &error) != TNP_OK
 		  && tnp_basis_check(model, rows.view.n_features, labels, n, basis, &error) != TNP_OK,
@@ -175,8 +179,8 @@ static void
 test_strange_rows(void)
 {
 	double		x[8] = {0},
-				y = 0;
-	TnpRows		row = {1, rows.view.n_features, NULL, x, &y, 0, 0, 1};
+				y[TNP_MAX_TARGETS] = {0};
+	TnpRows		row = {1, rows.view.n_features, NULL, x, y, 0, 0, targets};
 	TnpSums    *s = begin(),
 			   *before = begin();
 	TnpError	error;
@@ -185,10 +189,16 @@ test_strange_rows(void)
 	add(s, 0, 3, 1);
 	add(before, 0, 3, 1);
 	holds(tnp_sums_takes(model, s, x, y), "an ordinary row is taken");
+	row.n_targets = targets + 1;
+	holds(tnp_sums_add(model, s, &row, 1, &error) == TNP_BAD_SHAPE && same(s, before),
+		  "one with a target too many is not");
+	row.n_targets = targets;
 	for (int i = 0; i < 4; i++)
-		for (int target = 0; target < 2; target++)
+		for (int t = -1; t < targets; t++)
 		{
-			*(target ? &y : &x[rows.view.n_features - 1]) = strange[i];
+			double	   *cell = t >= 0 ? &y[t] : &x[rows.view.n_features - 1];
+
+			*cell = strange[i];
 			/* an input that is clipped has no bounds, unless it has no digits left */
 			if (i == 3 && tnp_sums_takes(model, s, x, y))
 				ok(tnp_sums_add(model, s, &row, 1, &error) == TNP_OK
@@ -198,7 +208,7 @@ test_strange_rows(void)
 				ok(!tnp_sums_takes(model, s, x, y)
 				   && tnp_sums_add(model, s, &row, 1, &error) == TNP_BAD_VALUE && same(s, before),
 				   "%s: %g is not taken, and nothing is added", title, strange[i]);
-			x[rows.view.n_features - 1] = y = 0;
+			*cell = 0;
 		}
 	free(s);
 	free(before);
@@ -224,7 +234,7 @@ test_equal(const TnpEncoding *a, const TnpEncoding *b, const char *what)
 	   "%s: answers of %s", title, what);
 	test_must(tnp_sample(a, &queries, 3, 0, 4, x, &error), &error);
 	test_must(tnp_sample(b, &queries, 3, 0, 4, y, &error), &error);
-	ok(memcmp(x, y, 4 * QUERIES * sizeof(double)) == 0, "%s: draws of %s", title, what);
+	ok(memcmp(x, y, 4 * QUERIES * targets * sizeof(double)) == 0, "%s: draws of %s", title, what);
 	test_must(tnp_score(a, &scored, 3, 7, density, NULL, &error), &error);
 	test_must(tnp_score(b, &scored, 3, 7, density + 1, NULL, &error), &error);
 	ok(density[0] == density[1], "%s: joint densities of %s", title, what);
@@ -269,20 +279,22 @@ test_answers(int n)
 
 /* ---- fits ------------------------------------------------------------------------------------ */
 
+/* One target moves, and the others stay. */
 static void
-test_fits(void)
+test_fits(int target)
 {
 	size_t		n = tnp_fit_words(model, basis);
 	int64_t    *fit = malloc(n * sizeof(int64_t)),
 			   *again = malloc(n * sizeof(int64_t));
-	double		moved[ROWS];
+	double	   *moved = malloc(ROWS * targets * sizeof(double));
 	TnpRows		later = test_slice(&rows, 0, ROWS);
 	TnpSums    *s = begin();
 	TnpEncoding *e;
 	TnpError	error;
 
+	memcpy(moved, rows.view.y, ROWS * targets * sizeof(double));
 	for (int i = 0; i < ROWS; i++)
-		moved[i] = rows.view.y[i] + 4 * sums_number(basis[MEAN_SCALE]);
+		moved[i * targets + target] += 4 * sums_number(mean_target(basis, target)[MEAN_SCALE]);
 	later.y = moved;
 	add(s, 0, ROWS, 1);
 	test_must(tnp_sums_encode(model, NULL, s, &e, &error), &error);
@@ -292,7 +304,7 @@ test_fits(void)
 	add(s, 0, ROWS, -1);
 	test_must(tnp_sums_add(model, s, &later, 1, &error), &error);
 	test_must(tnp_sums_encode_fitted(model, NULL, s, n, fit, false, &e, &error), &error);
-	holds(tnp_sums_drift(e) > 1, "targets that have moved are told");
+	ok(tnp_sums_drift(e) > 1, "%s: target %d that has moved is told", title, target);
 	tnp_fit_write(e, again);
 	holds(memcmp(fit, again, n * sizeof(int64_t)) == 0, "a fit stays what it was");
 	tnp_encoding_free(e);
@@ -303,6 +315,7 @@ test_fits(void)
 		  && e == NULL, "and one of which a square is negative");
 	free(fit);
 	free(again);
+	free(moved);
 	free(s);
 }
 
@@ -337,6 +350,31 @@ test_memory(void)
 	free(s);
 }
 
+/* The basis of the model before this one, of other weights and perhaps other targets. */
+static struct
+{
+	int64_t    *basis;
+	size_t		words;
+	int			n_features;
+	const char *model;
+} last;
+
+static void
+test_other_model(const TestModel *m)
+{
+	size_t		n = tnp_basis_words(model, rows.view.n_features);
+	TnpError	error;
+
+	if (last.basis != NULL && last.model != m->name && last.n_features == rows.view.n_features)
+		holds(tnp_basis_check(model, last.n_features, NULL, last.words, last.basis, &error)
+			  == TNP_BAD_ARGUMENT, "the basis of another model is refused");
+	last.basis = realloc(last.basis, n * sizeof(int64_t));
+	memcpy(last.basis, basis, n * sizeof(int64_t));
+	last.words = n;
+	last.n_features = rows.view.n_features;
+	last.model = m->name;
+}
+
 /* Models that differ in one weight do not take each other's sums. */
 static void
 test_other_weights(const TestModel *m)
@@ -365,7 +403,8 @@ test_other_weights(const TestModel *m)
 	free(bytes);
 }
 
-static int	found;
+static int	found,
+			found_several;
 
 static void
 test_model(const TestModel *m, const TnpKernels *kernels)
@@ -380,11 +419,11 @@ test_model(const TestModel *m, const TnpKernels *kernels)
 	title = name;
 	test_env_init(&env, kernels);
 	test_must(tnp_model_open(&env.env, m->bytes, m->length, &model, &error), &error);
-	holds(tnp_keeps_sums(model) == (tnp_model_info(model)->n_targets == 1)
-		  && !tnp_prefers_sums(model), "it says what it can");
-	if (tnp_keeps_sums(model))
+	targets = tnp_model_info(model)->n_targets;
+	if (holds(tnp_keeps_sums(model) && !tnp_prefers_sums(model), "it says what it can"))
 	{
 		found++;
+		found_several += targets > 1;
 		test_rows_make(&rows, tnp_model_info(model), ROWS, 7);
 		basis = malloc(tnp_basis_words(model, rows.view.n_features) * sizeof(int64_t));
 		sample = test_slice(&rows, 0, ROWS);
@@ -396,9 +435,11 @@ test_model(const TestModel *m, const TnpKernels *kernels)
 		test_strange_rows();
 		test_answers(ROWS);
 		test_answers(ROWS / 4);
-		test_fits();
+		for (int t = 0; t < targets; t++)
+			test_fits(t);
 		test_memory();
 		test_other_weights(m);
+		test_other_model(m);
 		free(basis);
 		test_rows_free(&rows);
 	}
@@ -410,6 +451,8 @@ int
 main(void)
 {
 	test_everywhere(test_model);
-	ok(found > 0 || getenv("TNP_QUICK") != NULL, "%d models keep sums of vectors", found);
+	free(last.basis);
+	ok((found > 0 && found_several > 0) || getenv("TNP_QUICK") != NULL,
+	   "%d models keep sums of vectors, %d of them of several targets", found, found_several);
 	return done_testing();
 }

@@ -52,6 +52,9 @@ mean_bind_number(TnpBinder *b)
 	if (number == NULL)
 		return;
 	hash = mix(mix(hash, c->width), c->n_features);
+	/* with one target the number is what it was before there could be several */
+	if (c->n_targets > 1)
+		hash = mix(hash, c->n_targets);
 	hash = mix(mix(hash, c->input_scaling), c->target_scaling);
 	hash = mix(mix(hash, sums_word(c->input_clip)), sums_word(c->target_clip));
 	hash = mix(hash, c->embedder_activation);
@@ -83,18 +86,25 @@ model_number(const TnpModel *model)
 size_t
 mean_basis_words(const TnpModel *model, int n_features)
 {
-	(void) model;
-	return MEAN_HEAD + (size_t) n_features * MEAN_COLUMN;
+	return MEAN_HEAD + (size_t) model->config.n_targets * MEAN_TARGET
+		+ (size_t) n_features * MEAN_COLUMN;
 }
 
 static void
 write_stats(const TnpModel *model, const TnpStats *stats, int64_t *basis)
 {
-	basis[MEAN_CENTER] = sums_word(stats->y_center);
-	basis[MEAN_SCALE] = sums_word(stats->y_scale);
+	int			targets = model->config.n_targets;
+
+	for (int t = 0; t < targets; t++)
+	{
+		int64_t    *target = (int64_t *) mean_target(basis, t);
+
+		target[MEAN_CENTER] = sums_word(tnp_target_center(stats, t));
+		target[MEAN_SCALE] = sums_word(tnp_target_scale(stats, t));
+	}
 	for (int f = 0; model->config.input_scaling == TNP_SCALE_PREFIX && f < stats->n_columns; f++)
 	{
-		int64_t    *column = (int64_t *) mean_column(basis, f);
+		int64_t    *column = (int64_t *) mean_column(basis, targets, f);
 
 		column[MEAN_COLUMN_CENTER] = sums_word(stats->columns[f].mean);
 		column[MEAN_COLUMN_SCALE] = sums_word(stats->columns[f].sd);
@@ -148,17 +158,22 @@ TnpStatus
 mean_basis_check(const TnpModel *model, int n_features, const TnpColumnKind *kinds, size_t words,
 				 const int64_t *basis, TnpError *error)
 {
+	int			targets = model->config.n_targets;
+
 	if (words < MEAN_HEAD || basis[MEAN_VERSION] != VERSION
 		|| basis[MEAN_MODEL] != model_number(model))
 		return tnp_fail(error, TNP_BAD_ARGUMENT, "the basis was made with another model");
 	if (basis[MEAN_COLUMNS] != n_features || n_features != model->config.n_features)
 		return tnp_fail(error, TNP_BAD_SHAPE, "%d feature columns given, the basis has %lld",
 						n_features, (long long) basis[MEAN_COLUMNS]);
-	if (words != mean_basis_words(model, n_features) || basis[MEAN_BASIS_ROWS] < 0
-		|| !is_scale(basis[MEAN_CENTER], basis[MEAN_SCALE], false))
+	if (words != mean_basis_words(model, n_features) || basis[MEAN_BASIS_ROWS] < 0)
 		return tnp_fail(error, TNP_BAD_VALUE, "the basis is damaged");
+	for (int t = 0; t < targets; t++)
+		if (!is_scale(mean_target(basis, t)[MEAN_CENTER], mean_target(basis, t)[MEAN_SCALE],
+					  false))
+			return tnp_fail(error, TNP_BAD_VALUE, "the basis is damaged");
 	for (int f = 0; f < n_features; f++)
-		if (!is_column(model, mean_column(basis, f))
+		if (!is_column(model, mean_column(basis, targets, f))
 			|| (kinds != NULL && kinds[f] != TNP_NUMERIC))
 			return tnp_fail(error, TNP_BAD_VALUE, "the basis does not fit feature %d", f + 1);
 	return TNP_OK;

@@ -30,7 +30,8 @@
 typedef struct MeanState
 {
 	TnpSums		common;
-	int			d;
+	int			d,
+				targets;
 } MeanState;
 
 /* ---- the layout ------------------------------------------------------------------------------ */
@@ -48,7 +49,7 @@ state_sum(const MeanState *s)
 	return state_basis(s) + s->common.basis_words;
 }
 
-/* ... the places [1 + columns, 2] of target and columns: sums of numbers, of squares, ... */
+/* ... the places [targets + columns, 2] of targets and columns: sums of numbers, of squares, ... */
 static int64_t *
 state_places(const MeanState *s)
 {
@@ -56,32 +57,33 @@ state_places(const MeanState *s)
 }
 
 static size_t
-places_words(int columns)
+places_words(int targets, int columns)
 {
-	return 2 * (1 + (size_t) columns);
+	return 2 * ((size_t) targets + columns);
 }
 
 /* ... and what vectors are made in. */
 static float *
 state_scratch(const MeanState *s)
 {
-	return (float *) (void *) (state_places(s) + places_words(s->common.columns));
+	return (float *) (void *) (state_places(s) + places_words(s->targets, s->common.columns));
 }
 
 /* Words of sums beside the number of rows. */
 static size_t
 sum_words(const TnpModel *model, int columns)
 {
-	return 2 * (size_t) model->config.width + places_words(columns);
+	return 2 * (size_t) model->config.width + places_words(model->config.n_targets, columns);
 }
 
-/* Numbers of a row in scratch: features, target, what embedding takes, the state. */
+/* Numbers of a row in scratch: features, targets, what embedding takes, the state. */
 static size_t
 scratch_numbers(const TnpModel *model)
 {
 	const TnpFamily *family = model->config.family;
 
-	return (size_t) model->config.n_features + 1 + family->embed_scratch(model)
+	return (size_t) model->config.n_features + model->config.n_targets
+		+ family->embed_scratch(model)
 		+ family->state_width(model);
 }
 
@@ -111,6 +113,7 @@ mean_begin(const TnpModel *model, const int64_t *basis, TnpSums *sums)
 	s->common.columns = (int) basis[MEAN_COLUMNS];
 	s->common.basis_words = (int) words;
 	s->d = model->config.width;
+	s->targets = model->config.n_targets;
 	memcpy(state_basis(s), basis, words * sizeof(int64_t));
 }
 
@@ -130,7 +133,7 @@ scale_row(const TnpModel *model, const int64_t *basis, const double *x, float *o
 
 	for (int f = 0; f < model->config.n_features; f++)
 	{
-		const int64_t *words = mean_column(basis, f);
+		const int64_t *words = mean_column(basis, model->config.n_targets, f);
 
 		if (model->config.input_scaling == TNP_SCALE_PREFIX)
 		{
@@ -144,9 +147,24 @@ scale_row(const TnpModel *model, const int64_t *basis, const double *x, float *o
 	}
 }
 
+/* Centre and scale of the targets; those after the first are in `more`, which has room for all. */
+static TnpStats
+target_stats(const int64_t *basis, int targets, double *more)
+{
+	const int64_t *first = mean_target(basis, 0);
+
+	for (int t = 1; t < targets; t++)
+	{
+		more[2 * (t - 1)] = sums_number(mean_target(basis, t)[MEAN_CENTER]);
+		more[2 * (t - 1) + 1] = sums_number(mean_target(basis, t)[MEAN_SCALE]);
+	}
+	return (TnpStats) {.y_center = sums_number(first[MEAN_CENTER]),
+		.y_scale = sums_number(first[MEAN_SCALE]),.n_more = targets - 1,.y_more = more};
+}
+
 /*
  * States [n, state width] of n rows from number `first` on, at most TILE, and their numbers
- * [n, columns] and targets [n]; all lie in the scratch.
+ * [n, columns] and targets [n, targets]; all lie in the scratch.
  */
 typedef struct MeanTile
 {
@@ -160,23 +178,25 @@ make_tile(const TnpModel *model, const MeanState *s, const TnpRows *rows, int64_
 		  MeanTile *tile, TnpError *error)
 {
 	const int64_t *basis = state_basis(s);
-	int			columns = s->common.columns;
+	int			columns = s->common.columns,
+				targets = s->targets;
 	const float *row[TILE];
 	int			position[TILE];
-	TnpStats	stats = {.y_center = sums_number(basis[MEAN_CENTER]),
-						 .y_scale = sums_number(basis[MEAN_SCALE])};
+	double		more[2 * TNP_MAX_TARGETS];
+	TnpStats	stats = target_stats(basis, targets, more);
 	float	   *scratch;
 
 	tile->x = state_scratch(s);
 	tile->y = tile->x + (size_t) TILE * columns;
-	tile->states = tile->y + TILE;
+	tile->states = tile->y + (size_t) TILE * targets;
 	scratch = tile->states + (size_t) TILE * model->config.family->state_width(model);
 	for (int i = 0; i < n; i++)
 	{
 		scale_row(model, basis, rows->x + (first + i) * columns, tile->x + (size_t) i * columns);
 		row[i] = tile->x + (size_t) i * columns;
 		position[i] = -1;
-		if (!tnp_scale_targets(model, &stats, rows->y + first + i, tile->y + i)
+		if (!tnp_scale_targets(model, &stats, rows->y + (first + i) * targets,
+							   tile->y + (size_t) i * targets)
 			|| !tnp_all_finite(columns, row[i]))
 			return mean_refuse_row(rows->before + first + i, error);
 	}
@@ -223,9 +243,10 @@ mean_add_rows(const TnpModel *model, TnpSums *sums, const TnpRows *rows, int sig
 			if (!mean_add(s->d, tile.states + (size_t) i * width, one.sum))
 				return mean_refuse_row(rows->before + first + i, error);
 			mean_add_sum(s->d, one.sum, sign, state_sum(s));
-			add_place(tile.y[i], sign, places);
+			for (int t = 0; t < s->targets; t++)
+				add_place(tile.y[(size_t) i * s->targets + t], sign, places + 2 * t);
 			for (int f = 0; f < columns; f++)
-				add_place(tile.x[(size_t) i * columns + f], sign, places + 2 * (1 + f));
+				add_place(tile.x[(size_t) i * columns + f], sign, places + 2 * (s->targets + f));
 			s->common.n += sign;
 		}
 	}
@@ -233,10 +254,11 @@ mean_add_rows(const TnpModel *model, TnpSums *sums, const TnpRows *rows, int sig
 }
 
 static bool
-mean_takes(const TnpModel *model, TnpSums *sums, const double *x, double y)
+mean_takes(const TnpModel *model, TnpSums *sums, const double *x, const double *y)
 {
 	MeanState  *s = (MeanState *) sums;
-	TnpRows		row = {.n = 1,.n_features = s->common.columns,.x = x,.y = &y,.n_targets = 1};
+	TnpRows		row = {.n = 1,.n_features = s->common.columns,.x = x,.y = y,
+		.n_targets = s->targets};
 	RowSum		one = {0};
 	MeanTile	tile;
 	TnpError	error;
@@ -264,7 +286,7 @@ mean_merge(const TnpModel *model, TnpSums *into_sums, TnpSums *from_sums, int si
 	if (status != TNP_OK)
 		return status;
 	mean_add_sum(into->d, state_sum(from), sign, state_sum(into));
-	for (size_t i = 0; i < places_words(into_sums->columns); i++)
+	for (size_t i = 0; i < places_words(into->targets, into_sums->columns); i++)
 		places[i] += sign * state_places(from)[i];
 	into_sums->n += sign * from_sums->n;
 	return TNP_OK;
@@ -283,12 +305,12 @@ mean_write(const TnpModel *model, TnpSums *sums, int64_t *words)
 
 /* Whether sums can be of n rows, so that what follows does not overflow. */
 static bool
-are_places(int columns, int64_t n, const int64_t *places)
+are_places(size_t places_of_all, int64_t n, const int64_t *places)
 {
 	const int64_t most = (int64_t) PLACE_MOST * PLACE_UNIT;
 	bool		good = true;
 
-	for (int f = 0; f <= columns; f++)
+	for (size_t f = 0; f < places_of_all / 2; f++)
 		good = good && places[2 * f] <= n * most && places[2 * f] >= -n * most
 			&& places[2 * f + 1] >= 0 && places[2 * f + 1] <= n * most * most;
 	return good;
@@ -309,7 +331,7 @@ mean_read(const TnpModel *model, TnpSums *sums, const int64_t *words, TnpError *
 
 		good = sum <= largest * sums->n && sum >= -largest * sums->n;
 	}
-	good = good && are_places(sums->columns, sums->n, state_places(s));
+	good = good && are_places(places_words(s->targets, sums->columns), sums->n, state_places(s));
 	return good ? TNP_OK
 		: tnp_fail(error, TNP_BAD_VALUE, "the sums are of no rows: a number is out of range");
 }
@@ -322,7 +344,7 @@ mean_read(const TnpModel *model, TnpSums *sums, const int64_t *words, TnpError *
  */
 typedef struct MeanPlaces
 {
-	int			columns;
+	size_t		words;			/* of places */
 	int64_t		rows,
 				fitted;
 } MeanPlaces;
@@ -342,40 +364,39 @@ places_now(const TnpEncoding *e)
 static int64_t *
 places_fitted(const TnpEncoding *e)
 {
-	return places_now(e) + places_words(places_of(e)->columns);
+	return places_now(e) + places_of(e)->words;
 }
 
 static size_t
-own_bytes(int columns)
+own_bytes(const TnpModel *model, int columns)
 {
-	return sizeof(MeanPlaces) + 2 * places_words(columns) * sizeof(int64_t);
+	return sizeof(MeanPlaces)
+		+ 2 * places_words(model->config.n_targets, columns) * sizeof(int64_t);
 }
 
 static size_t
 mean_fit_words(const TnpModel *model, const int64_t *basis)
 {
-	(void) model;
-	return 1 + places_words((int) basis[MEAN_COLUMNS]);
+	return 1 + places_words(model->config.n_targets, (int) basis[MEAN_COLUMNS]);
 }
 
 static void
 mean_fit_write(const TnpEncoding *e, int64_t *words)
 {
 	words[0] = places_of(e)->fitted;
-	memcpy(words + 1, places_fitted(e), places_words(places_of(e)->columns) * sizeof(int64_t));
+	memcpy(words + 1, places_fitted(e), places_of(e)->words * sizeof(int64_t));
 }
 
 /* Without a fit rows are compared with themselves. */
 static TnpStatus
 take_places(TnpEncoding *e, const MeanState *s, size_t words, const int64_t *fit, TnpError *error)
 {
-	int			columns = s->common.columns;
-	size_t		n = places_words(columns);
+	size_t		n = places_words(s->targets, s->common.columns);
 
-	*places_of(e) = (MeanPlaces) {columns, s->common.n, fit != NULL ? fit[0] : s->common.n};
+	*places_of(e) = (MeanPlaces) {n, s->common.n, fit != NULL ? fit[0] : s->common.n};
 	if (fit != NULL
 		&& (words != 1 + n || fit[0] < 0 || fit[0] > MEAN_MOST_ROWS
-			|| !are_places(columns, fit[0], fit + 1)))
+			|| !are_places(n, fit[0], fit + 1)))
 		return tnp_fail(error, TNP_BAD_VALUE, "the fit is of another basis, or damaged");
 	memcpy(places_now(e), state_places(s), n * sizeof(int64_t));
 	memcpy(places_fitted(e), fit != NULL ? fit + 1 : state_places(s), n * sizeof(int64_t));
@@ -386,9 +407,17 @@ take_places(TnpEncoding *e, const MeanState *s, size_t words, const int64_t *fit
 static TnpStatus
 take_stats(TnpEncoding *e, const TnpEnv *env, const int64_t *basis, TnpError *error)
 {
+	int			targets = e->model->config.n_targets;
+	double	   *more = NULL;
+
+	if (targets > 1)
+	{
+		more = tnp_alloc_zero(env, targets - 1, 2 * sizeof(double));
+		if (more == NULL)
+			return tnp_no_memory(error);
+	}
+	e->stats = target_stats(basis, targets, more);
 	e->stats.n0 = e->n;
-	e->stats.y_center = sums_number(basis[MEAN_CENTER]);
-	e->stats.y_scale = sums_number(basis[MEAN_SCALE]);
 	if (e->model->config.input_scaling != TNP_SCALE_PREFIX)
 		return TNP_OK;
 	e->stats.columns = tnp_alloc_zero(env, e->n_features, sizeof(TnpColumn));
@@ -397,7 +426,7 @@ take_stats(TnpEncoding *e, const TnpEnv *env, const int64_t *basis, TnpError *er
 	e->stats.n_columns = e->n_features;
 	for (int f = 0; f < e->n_features; f++)
 	{
-		const int64_t *words = mean_column(basis, f);
+		const int64_t *words = mean_column(basis, targets, f);
 
 		e->stats.columns[f] = (TnpColumn) {.kind = TNP_NUMERIC,.feature = f,.n_parts = 1,
 			.mean = sums_number(words[MEAN_COLUMN_CENTER]),
@@ -414,7 +443,7 @@ fill_encoding(TnpEncoding *e, const TnpEnv *env, const MeanState *s, size_t word
 	TnpStatus	status;
 
 	e->kinds = tnp_alloc_zero(env, e->n_features, sizeof(TnpColumnKind));
-	e->own_size = own_bytes(e->n_features);
+	e->own_size = own_bytes(e->model, e->n_features);
 	e->own = tnp_alloc_zero(env, e->own_size + TNP_OWN_SLACK, 1);
 	if (e->kinds == NULL || e->own == NULL)
 		return tnp_no_memory(error);
@@ -454,7 +483,8 @@ mean_encode_sums(const TnpModel *model, const TnpColumnKind *kinds, TnpSums *sum
 static size_t
 mean_encoding_bytes(const TnpModel *model, const TnpSums *sums)
 {
-	return sizeof(TnpEncoding) + TNP_OWN_SLACK + own_bytes(sums->columns)
+	return sizeof(TnpEncoding) + TNP_OWN_SLACK + own_bytes(model, sums->columns)
+		+ (size_t) model->config.n_targets * 2 * sizeof(double)
 		+ mean_bytes(model->config.width) + model->config.width * sizeof(float)
 		+ sums->columns * (sizeof(TnpColumn) + sizeof(TnpColumnKind));
 }
@@ -486,7 +516,7 @@ mean_drift(const TnpEncoding *e)
 	const MeanPlaces *p = places_of(e);
 	double		drift = 0;
 
-	for (int f = 0; f <= p->columns; f++)
+	for (size_t f = 0; f < p->words / 2; f++)
 		drift = fmax(drift, tnp_spread_drift(spread_of(p->fitted, places_fitted(e) + 2 * f),
 											 spread_of(p->rows, places_now(e) + 2 * f)));
 	return drift;

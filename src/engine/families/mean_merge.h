@@ -9,19 +9,26 @@
 
 #include "engine/families/sums_ops.h"
 
-/* Places of a basis's words; columns follow. */
-enum
-{
-	MEAN_VERSION, MEAN_MODEL, MEAN_COLUMNS, MEAN_BASIS_ROWS, MEAN_CENTER, MEAN_SCALE, MEAN_HEAD
-};
+/* Places of a basis's words; targets follow, as many as the model takes, and columns. */
+enum { MEAN_VERSION, MEAN_MODEL, MEAN_COLUMNS, MEAN_BASIS_ROWS, MEAN_HEAD };
+
+/* Of a target. */
+enum { MEAN_CENTER, MEAN_SCALE, MEAN_TARGET };
 
 /* Of a column, all 0 where the model does not scale by its rows. */
 enum { MEAN_COLUMN_CENTER, MEAN_COLUMN_SCALE, MEAN_COLUMN_CONSTANT, MEAN_COLUMN };
 
 static inline const int64_t *
-mean_column(const int64_t *basis, int column)
+mean_target(const int64_t *basis, int target)
 {
-	return basis + MEAN_HEAD + (size_t) column * MEAN_COLUMN;
+	return basis + MEAN_HEAD + (size_t) target * MEAN_TARGET;
+}
+
+/* Of a basis with so many targets. */
+static inline const int64_t *
+mean_column(const int64_t *basis, int targets, int column)
+{
+	return mean_target(basis, targets) + (size_t) column * MEAN_COLUMN;
 }
 
 /* As TnpSumsOps'. */

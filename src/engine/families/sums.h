@@ -173,7 +173,7 @@ TnpStatus	sums_basis_check(const TnpModel *model, int n_features, const TnpColum
 size_t		sums_state_bytes(const TnpModel *model, const int64_t *basis);
 size_t		sums_state_words(const TnpModel *model, const int64_t *basis);
 void		sums_begin(const TnpModel *model, const int64_t *basis, TnpSums *sums);
-bool		sums_takes(const TnpModel *model, TnpSums *sums, const double *x, double y);
+bool		sums_takes(const TnpModel *model, TnpSums *sums, const double *x, const double *y);
 TnpStatus	sums_add(const TnpModel *model, TnpSums *sums, const TnpRows *rows, int sign,
 					 TnpError *error);
 TnpStatus	sums_merge(const TnpModel *model, TnpSums *into_sums, TnpSums *from_sums, int sign,

@@ -100,7 +100,7 @@ tnp_sums_rows(const TnpSums *sums)
 }
 
 bool
-tnp_sums_takes(const TnpModel *model, TnpSums *sums, const double *x, double y)
+tnp_sums_takes(const TnpModel *model, TnpSums *sums, const double *x, const double *y)
 {
 	return ops_of(model)->takes(model, sums, x, y);
 }

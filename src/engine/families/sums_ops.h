@@ -30,7 +30,8 @@ typedef struct TnpSumsOps
 	size_t		(*bytes) (const TnpModel *model, const int64_t *basis);
 	size_t		(*words) (const TnpModel *model, const int64_t *basis);
 	void		(*begin) (const TnpModel *model, const int64_t *basis, TnpSums *sums);
-	bool		(*takes) (const TnpModel *model, TnpSums *sums, const double *x, double y);
+	bool		(*takes) (const TnpModel *model, TnpSums *sums, const double *x,
+						  const double *y);
 	TnpStatus	(*add) (const TnpModel *model, TnpSums *sums, const TnpRows *rows, int sign,
 						TnpError *error);
 	TnpStatus	(*merge) (const TnpModel *model, TnpSums *into, TnpSums *from, int sign,

@@ -165,13 +165,13 @@ sums_target(const int64_t *basis, double y, int64_t *fixed)
 
 /* Any cells have features. */
 bool
-sums_takes(const TnpModel *model, TnpSums *sums, const double *x, double y)
+sums_takes(const TnpModel *model, TnpSums *sums, const double *x, const double *y)
 {
 	int64_t		fixed;
 
 	(void) model;
 	(void) x;
-	return sums_target(sums_basis((SumsState *) sums), y, &fixed);
+	return sums_target(sums_basis((SumsState *) sums), *y, &fixed);
 }
 
 /* Features of `rows` waiting rows from the first on; those of the others of the block are 0. */

@@ -84,7 +84,7 @@ typedef struct TnpFamily
 	 * answers are equal and whose rows append. NULL: never.
 	 */
 	bool		(*lone_rows) (const struct TnpConfig *config);
-	/* contexts can be sums over rows, of one target (families/sums_ops.h); or NULL */
+	/* contexts can be sums over rows (families/sums_ops.h); or NULL */
 	const struct TnpSumsOps *sums;
 	/* GPUs have kernels for its layers (cuda/weights.c) */
 	bool		on_gpu;

@@ -122,7 +122,7 @@ fill_info(TnpModel *m)
 	info->buffer = c->buffer;
 	info->row_limit = c->row_limit;
 	info->appendable = c->family->appendable(c);
-	info->mergeable = c->family->sums != NULL && c->n_targets == 1;
+	info->mergeable = c->family->sums != NULL;
 	info->revisable = c->family->take_over != NULL;
 	info->takes_missing = info->takes_categories = rows || c->embedder == TNP_SET
 		|| c->family->takes_any_cells;

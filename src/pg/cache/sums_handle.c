@@ -22,11 +22,45 @@ engine_kinds_of(const PosteriorContext *context)
 	return engine_kinds;
 }
 
+/* Raise unless rows of the context have as many targets as the model takes. */
 static void
-check_model(const PosteriorModel *model, const PosteriorContext *context)
+check_targets(const PosteriorModel *model, const PosteriorContext *context)
+{
+	int			taken = tnp_model_info(model->model)->n_targets,
+				targets = posterior_context_targets(context);
+
+	if (taken != targets)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("the basis was made with another model"),
+				 errdetail("Its rows have %d target%s, and model \"%s\" takes %d.", targets,
+						   targets == 1 ? "" : "s", model->name, taken),
+				 errhint("SET posterior.model to the model that the basis was made with.")));
+}
+
+static void
+check_basis(const PosteriorModel *model, const PosteriorContext *context)
 {
 	TnpColumnKind *engine_kinds = engine_kinds_of(context);
 	TnpError	error;
+	TnpStatus	status = tnp_basis_check(model->model, context->n_features, engine_kinds,
+										 posterior_basis_words(context), posterior_basis(context),
+										 &error);
+
+	if (status == TNP_BAD_ARGUMENT)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%s", error.message),
+				 errdetail("Model \"%s\" has another configuration, or other weights.",
+						   model->name),
+				 errhint("SET posterior.model to the model that the basis was made with.")));
+	if (status != TNP_OK)
+		posterior_raise(&error, model->name);
+	pfree(engine_kinds);
+}
+
+static void
+check_model(const PosteriorModel *model, const PosteriorContext *context)
+{
 
 	if (!posterior_context_is_sums(context))
 		ereport(ERROR,
@@ -39,10 +73,8 @@ check_model(const PosteriorModel *model, const PosteriorContext *context)
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("model \"%s\" has no contexts that are sums", model->name),
 				 errhint("SET posterior.model to the model that the context was made with.")));
-	if (tnp_basis_check(model->model, context->n_features, engine_kinds,
-						posterior_basis_words(context), posterior_basis(context), &error) != TNP_OK)
-		posterior_raise(&error, model->name);
-	pfree(engine_kinds);
+	check_targets(model, context);
+	check_basis(model, context);
 }
 
 TnpSums *
@@ -72,7 +104,8 @@ posterior_sums_value(const PosteriorModel *model, const PosteriorContext *like, 
 	int64		n = tnp_sums_rows(sums);
 	const int64 *basis = posterior_basis(like);
 	PosteriorContext *value =
-		posterior_make_sums(like->n_features, like->kinds, posterior_basis_words(like), basis,
+		posterior_make_sums(posterior_context_targets(like), like->n_features, like->kinds,
+							posterior_basis_words(like), basis,
 							n == 0 ? 0 : tnp_sums_words(model->model, basis), n);
 
 	if (n > 0)
@@ -83,7 +116,9 @@ posterior_sums_value(const PosteriorModel *model, const PosteriorContext *like, 
 bool
 posterior_same_basis(const PosteriorContext *a, const PosteriorContext *b)
 {
-	return a->n_features == b->n_features && memcmp(a->kinds, b->kinds, a->n_features) == 0
+	return a->n_features == b->n_features
+		&& posterior_context_targets(a) == posterior_context_targets(b)
+		&& memcmp(a->kinds, b->kinds, a->n_features) == 0
 		&& posterior_basis_words(a) == posterior_basis_words(b)
 		&& memcmp(posterior_basis(a), posterior_basis(b),
 				  posterior_basis_words(a) * sizeof(int64)) == 0;

@@ -57,7 +57,7 @@ notes_drop_strange(const PosteriorModel *model, TnpSums *sums, PosteriorNotes *n
 	{
 		double	   *row = notes->rows + i * notes->width;
 
-		if (!tnp_sums_takes(model->model, sums, row + 2, row[1]))
+		if (!tnp_sums_takes(model->model, sums, row + 2, row + 1))
 		{
 			notes->from = Min(notes->from, notes->writers[i]);
 			continue;
@@ -291,7 +291,7 @@ basis_make(const PosteriorModel *model, const PosteriorNamed *named)
 		return NULL;
 	if (tnp_basis_make(model->model, &view, basis, &error) != TNP_OK)
 		posterior_raise(&error, model->name);
-	return posterior_make_sums(rows->n_features, rows->kinds, words, basis, 0, 0);
+	return posterior_make_sums(rows->n_targets, rows->n_features, rows->kinds, words, basis, 0, 0);
 }
 
 /* What the model finds in sums, as it is stored. */
@@ -355,7 +355,8 @@ posterior_kept_begin(const char *name)
 	PopActiveSnapshot();
 	posterior_kept_lock(&named->kept, true);
 	model = posterior_model_pin(named->model, memory);
-	if (!tnp_keeps_sums(model->model))
+	/* notes have one target */
+	if (!tnp_keeps_sums(model->model) || tnp_model_info(model->model)->n_targets > 1)
 		ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 						errmsg("context \"%s\" cannot keep sums", named->name),
 						errdetail("Model \"%s\" has none.", named->model),

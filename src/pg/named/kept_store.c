@@ -203,7 +203,7 @@ notes_read_sign(const PosteriorModel *model, const pg_uuid_t *kept,
 		notes_take(notes, tuple, RelationGetDescr(table));
 		row = notes->rows + (notes->n - 1) * notes->width;
 		if ((row[0] > 0) != (sign > 0)
-			|| !tnp_sums_takes(model->model, sums, row + 2, row[1]))
+			|| !tnp_sums_takes(model->model, sums, row + 2, row + 1))
 		{
 			notes->n--;
 			notes->from = Min(notes->from, notes->writers[notes->n]);
@@ -279,7 +279,7 @@ posterior_notes_add(const PosteriorModel *model, const PosteriorNotes *notes, in
 	{
 		const double *row = notes->rows + i * notes->width;
 
-		if (!tnp_sums_takes(model->model, sums, row + 2, row[1]))
+		if (!tnp_sums_takes(model->model, sums, row + 2, row + 1))
 			return false;
 	}
 	/* what is taken away may have come in between: its sums are never of fewer rows than none */

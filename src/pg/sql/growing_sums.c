@@ -22,14 +22,30 @@ posterior_sums_memory(FunctionCallInfo fcinfo)
 PosteriorContext *
 posterior_sums_empty(const PosteriorContext *c)
 {
-	return posterior_make_sums(c->n_features, c->kinds, posterior_basis_words(c),
-							   posterior_basis(c), 0, 0);
+	return posterior_make_sums(posterior_context_targets(c), c->n_features, c->kinds, 
+							   posterior_basis_words(c), posterior_basis(c), 0, 0);
 }
 
 bool
 posterior_sums_same(const PosteriorContext *a, const PosteriorContext *b)
 {
 	return VARSIZE(a) == VARSIZE(b) && memcmp(a, b, VARSIZE(a)) == 0;
+}
+
+void
+posterior_sums_check_targets(const PosteriorSumsState *state, int n)
+{
+	int			basis = posterior_context_targets(state->empty);
+
+	if (n == basis)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_DATATYPE_MISMATCH),
+			 errmsg("a row has %d target%s, those of the basis have %d", n, n == 1 ? "" : "s",
+					basis),
+			 basis > 1 ? errhint("Give them as an array, in the same order as to "
+								 "posterior.basis.")
+					   : errhint("Give one number.")));
 }
 
 pg_noreturn void
@@ -57,10 +73,16 @@ posterior_sums_state(const PosteriorContext *c, bool with_rows, MemoryContext me
 TnpSums *
 posterior_sums_state_open(const PosteriorSumsState *state, const PosteriorContext *c)
 {
+	int			targets = posterior_context_targets(c),
+				here = posterior_context_targets(state->empty);
+
 	if (posterior_context_is_sums(c) && !posterior_sums_same(posterior_sums_empty(c), state->empty))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("contexts of different bases cannot be merged"),
+				 targets == here ? 0
+				 : errdetail("Rows of one have %d target%s, those of the other %d.", here,
+							 here == 1 ? "" : "s", targets),
 				 errhint("Make all of them with posterior.context(basis, y, x1, ...) and one "
 						 "basis.")));
 	return posterior_sums_open(state->model, c, true, CurrentMemoryContext);

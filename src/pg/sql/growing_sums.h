@@ -47,6 +47,9 @@ Size		posterior_sums_state_size(const PosteriorSumsState *state);
 void		posterior_sums_check_basis(PosteriorSumsState *state, Datum argument,
 									   MemoryContext memory);
 
+/* Raise unless rows of n targets are those of the basis of a state. */
+void		posterior_sums_check_targets(const PosteriorSumsState *state, int n);
+
 /* A value without rows that has the basis of a value with sums. */
 PosteriorContext *posterior_sums_empty(const PosteriorContext *c);
 

@@ -13,6 +13,7 @@
 #include "pg/base/bridge.h"
 #include "pg/named/kept_scan.h"
 #include "pg/named/kept_sums.h"
+#include "pg/rows/targets.h"
 
 #include "libpq/pqformat.h"
 #include "miscadmin.h"
@@ -23,11 +24,33 @@
 
 #define TELL_ROWS 1024			/* of which posterior.stat_progress is told at a time */
 
-/* Add or take away the row of this call: target in argument `y`, features after it. */
-static void
-state_row(FunctionCallInfo fcinfo, PosteriorSumsState *state, int y, int sign, MemoryContext memory)
+/*
+ * The targets of this call's row, an array or one number in argument `y`, which is not NULL; false
+ * where they are not known.
+ */
+static bool
+row_targets(FunctionCallInfo fcinfo, const PosteriorSumsState *state, int y, bool array,
+			double *targets)
 {
-	double		target;
+	int			n = 1;
+	bool		known = true;
+
+	if (array)
+		n = posterior_array_targets(PG_GETARG_ARRAYTYPE_P(y), targets, &known);
+	else
+		targets[0] = posterior_check_target(PG_GETARG_FLOAT8(y));
+	/* one unknown target tells nothing */
+	if (known || n > 1)
+		posterior_sums_check_targets(state, n);
+	return known;
+}
+
+/* Add or take away the row of this call: targets in argument `y`, features after it. */
+static void
+state_row(FunctionCallInfo fcinfo, PosteriorSumsState *state, int y, bool array, int sign,
+		  MemoryContext memory)
+{
+	double		targets[TNP_MAX_TARGETS];
 	TnpRows		view;
 
 	if (state->row == NULL)
@@ -37,16 +60,16 @@ state_row(FunctionCallInfo fcinfo, PosteriorSumsState *state, int y, int sign, M
 
 		state->row = posterior_rows_make(memory, n, types);
 		posterior_adopt_columns(state->empty->n_features, state->empty->kinds, state->row);
+		state->row->n_targets = posterior_context_targets(state->empty);
 		(void) posterior_rows_next(state->row);
 	}
-	if (PG_ARGISNULL(y))
+	if (PG_ARGISNULL(y) || !row_targets(fcinfo, state, y, array, targets))
 		return;
-	target = posterior_check_target(PG_GETARG_FLOAT8(y));
 	for (int f = 0; f < state->row->n_features; f++)
 		state->row->x[f] =
 			posterior_feature_cell(&state->row->features[f], PG_GETARG_DATUM(y + 1 + f),
 								   PG_ARGISNULL(y + 1 + f), f + 1);
-	state->row->y[0] = target;
+	memcpy(state->row->y, targets, state->row->n_targets * sizeof(double));
 	view = posterior_rows_view(state->row, true);
 	view.n = 1;
 	posterior_sums_state_add(state, &view, sign);
@@ -58,7 +81,7 @@ state_row(FunctionCallInfo fcinfo, PosteriorSumsState *state, int y, int sign, M
 }
 
 static Datum
-sums_accumulate(FunctionCallInfo fcinfo, int sign)
+sums_accumulate(FunctionCallInfo fcinfo, bool array, int sign)
 {
 	MemoryContext memory = posterior_sums_memory(fcinfo);
 	PosteriorSumsState *state = PG_ARGISNULL(0) ? NULL
@@ -70,7 +93,7 @@ sums_accumulate(FunctionCallInfo fcinfo, int sign)
 	if (state == NULL)
 		state = posterior_sums_state(PG_GETARG_CONTEXT(1), false, memory);
 	posterior_sums_check_basis(state, PG_GETARG_DATUM(1), memory);
-	state_row(fcinfo, state, 2, sign, memory);
+	state_row(fcinfo, state, 2, array, sign, memory);
 	PG_RETURN_POINTER(state);
 }
 
@@ -79,14 +102,29 @@ PG_FUNCTION_INFO_V1(posterior_sums_accum);
 Datum
 posterior_sums_accum(PG_FUNCTION_ARGS)
 {
-	return sums_accumulate(fcinfo, 1);
+	return sums_accumulate(fcinfo, false, 1);
 }
 
 PG_FUNCTION_INFO_V1(posterior_sums_remove);
 Datum
 posterior_sums_remove(PG_FUNCTION_ARGS)
 {
-	return sums_accumulate(fcinfo, -1);
+	return sums_accumulate(fcinfo, false, -1);
+}
+
+/* sums_targets_accum(internal, basis posterior.context, y float8[], VARIADIC "any") */
+PG_FUNCTION_INFO_V1(posterior_sums_targets_accum);
+Datum
+posterior_sums_targets_accum(PG_FUNCTION_ARGS)
+{
+	return sums_accumulate(fcinfo, true, 1);
+}
+
+PG_FUNCTION_INFO_V1(posterior_sums_targets_remove);
+Datum
+posterior_sums_targets_remove(PG_FUNCTION_ARGS)
+{
+	return sums_accumulate(fcinfo, true, -1);
 }
 
 PG_FUNCTION_INFO_V1(posterior_sums_combine);
@@ -214,18 +252,32 @@ posterior_without(PG_FUNCTION_ARGS)
 	PG_RETURN_DATUM(context_with(PG_GETARG_CONTEXT(0), PG_GETARG_CONTEXT(1), -1));
 }
 
-/* without(context posterior.context, y float8, VARIADIC x "any") */
-PG_FUNCTION_INFO_V1(posterior_without_row);
-Datum
-posterior_without_row(PG_FUNCTION_ARGS)
+static Datum
+context_without_row(FunctionCallInfo fcinfo, bool array)
 {
 	PosteriorSumsState *state;
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
 	state = posterior_sums_state(PG_GETARG_CONTEXT(0), true, CurrentMemoryContext);
-	state_row(fcinfo, state, 1, -1, CurrentMemoryContext);
+	state_row(fcinfo, state, 1, array, -1, CurrentMemoryContext);
 	PG_RETURN_POINTER(posterior_sums_state_value(state));
+}
+
+/* without(context posterior.context, y float8, VARIADIC x "any") */
+PG_FUNCTION_INFO_V1(posterior_without_row);
+Datum
+posterior_without_row(PG_FUNCTION_ARGS)
+{
+	return context_without_row(fcinfo, false);
+}
+
+/* without(context posterior.context, y float8[], VARIADIC x "any") */
+PG_FUNCTION_INFO_V1(posterior_without_targets_row);
+Datum
+posterior_without_targets_row(PG_FUNCTION_ARGS)
+{
+	return context_without_row(fcinfo, true);
 }
 
 /* ---- bases ----------------------------------------------------------------------------------- */
@@ -255,14 +307,22 @@ posterior_basis_final(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("model \"%s\" has no contexts that are sums", model->name),
-				 errhint("SET posterior.model to a model that is mergeable, which "
-						 "posterior.models says, as tabular_sums is.")));
+				 rows->n_targets == 1
+				 ? errhint("SET posterior.model to a model that is mergeable, which "
+						   "posterior.models says, as tabular_sums is.")
+				 : errhint("SET posterior.model to a model of %d targets that is mergeable, which "
+						   "posterior.models says.", rows->n_targets)));
 	view = posterior_rows_view(rows, true);
+	/* rows without any known target tell nothing of how many they have */
+	if (rows->n == 0 && rows->n_targets == 1)
+		view.n_targets = tnp_model_info(model->model)->n_targets;
+	posterior_check_model_targets(model->model, model->name, view.n_targets);
 	words = tnp_basis_words(model->model, rows->n_features);
 	basis = palloc(words * sizeof(int64));
 	if (tnp_basis_make(model->model, &view, basis, &error) != TNP_OK)
 		posterior_raise(&error, model->name);
-	PG_RETURN_POINTER(posterior_make_sums(rows->n_features, rows->kinds, words, basis, 0, 0));
+	PG_RETURN_POINTER(posterior_make_sums(view.n_targets, rows->n_features, rows->kinds, words,
+										  basis, 0, 0));
 }
 
 /* basis(context posterior.context) */

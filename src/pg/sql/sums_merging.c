@@ -101,19 +101,24 @@ static void
 add_rows(PosteriorSumsState *state, const PosteriorContext *c)
 {
 	TnpRows		rows = {.n = c->n, .n_features = c->n_features,
-						.x = posterior_context_x(c), .y = posterior_context_y(c)};
+						.x = posterior_context_x(c), .y = posterior_context_y(c),
+						.n_targets = posterior_context_targets(c)};
 
-	if (posterior_context_labelled(c) || posterior_context_targets(c) > 1)
+	if (posterior_context_labelled(c))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("sums are of rows whose target is one number"),
-				 errhint("Make sums for each target; of labels keep a context of rows.")));
+				 errmsg("sums are of rows whose targets are numbers"),
+				 errhint("Of labels keep a context of rows.")));
 	if (c->n_features != state->empty->n_features
 		|| memcmp(c->kinds, state->empty->kinds, c->n_features) != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
 				 errmsg("the rows have other columns than the basis"),
 				 errhint("posterior.features tells the kinds of both.")));
+	/* how many targets rows would have that are not there is unknown */
+	if (c->n == 0)
+		return;
+	posterior_sums_check_targets(state, rows.n_targets);
 	posterior_sums_state_add(state, &rows, 1);
 }
 

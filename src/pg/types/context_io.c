@@ -25,7 +25,9 @@ send_any(StringInfo buffer, const PosteriorContext *c)
 static PosteriorContext *
 receive_any(StringInfo buffer)
 {
-	if (buffer->cursor < buffer->len && buffer->data[buffer->cursor] == POSTERIOR_CONTEXT_SUMS)
+	int			first = buffer->cursor < buffer->len ? buffer->data[buffer->cursor] : 0;
+
+	if (first == POSTERIOR_CONTEXT_SUMS || first == POSTERIOR_CONTEXT_SUMS_SEVERAL)
 		return posterior_receive_sums(buffer);
 	return posterior_make_context(posterior_receive_rows(buffer));
 }

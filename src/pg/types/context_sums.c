@@ -9,8 +9,8 @@
 #include "miscadmin.h"
 
 PosteriorContext *
-posterior_make_sums(int n_features, const uint8 *kinds, Size n_basis, const int64 *basis,
-					Size n_sums, int64 n)
+posterior_make_sums(int n_targets, int n_features, const uint8 *kinds, Size n_basis,
+					const int64 *basis, Size n_sums, int64 n)
 {
 	Size		size = offsetof(PosteriorContext, kinds) + MAXALIGN64(n_features)
 		+ (1 + n_basis + n_sums) * sizeof(int64);
@@ -21,6 +21,7 @@ posterior_make_sums(int n_features, const uint8 *kinds, Size n_basis, const int6
 	c = palloc0(size);
 	SET_VARSIZE(c, size);
 	c->version = POSTERIOR_CONTEXT_SUMS;
+	c->n_labels = n_targets > 1 ? n_targets : 0;
 	c->n_features = n_features;
 	c->n = n;
 	memcpy(c->kinds, kinds, n_features);
@@ -35,10 +36,13 @@ posterior_send_sums(StringInfo buffer, const PosteriorContext *c)
 {
 	const int64 *words = posterior_context_words(c);
 	Size		n = posterior_context_n_words(c);
+	int			targets = posterior_context_targets(c);
 
-	pq_sendint8(buffer, c->version);
+	pq_sendint8(buffer, targets > 1 ? POSTERIOR_CONTEXT_SUMS_SEVERAL : POSTERIOR_CONTEXT_SUMS);
 	pq_sendint16(buffer, c->n_features);
 	pq_sendint64(buffer, c->n);
+	if (targets > 1)
+		pq_sendint8(buffer, targets);
 	pq_sendbytes(buffer, (const char *) c->kinds, c->n_features);
 	for (Size i = 0; i < n; i++)
 	{
@@ -50,17 +54,21 @@ posterior_send_sums(StringInfo buffer, const PosteriorContext *c)
 PosteriorContext *
 posterior_receive_sums(StringInfo buffer)
 {
-	int			n_features;
+	int			n_features,
+				targets;
 	int64		n,
 				n_words,
 				n_basis;
 	const char *kinds;
 	PosteriorContext *c;
 	int64	   *words;
+	bool		several = pq_getmsgbyte(buffer) == POSTERIOR_CONTEXT_SUMS_SEVERAL;
 
-	(void) pq_getmsgbyte(buffer);
 	n_features = (int) pq_getmsgint(buffer, 2);
 	n = pq_getmsgint64(buffer);
+	targets = several ? pq_getmsgbyte(buffer) : 1;
+	if (several && (targets < 2 || targets > TNP_MAX_TARGETS))
+		posterior_bad_context(psprintf("%d targets are not several.", targets));
 	n_words = ((int64) buffer->len - buffer->cursor - n_features) / 8;
 	if (n_features < 1 || n < 0 || n_words < 2
 		|| buffer->len - buffer->cursor != n_features + n_words * 8)
@@ -76,7 +84,7 @@ posterior_receive_sums(StringInfo buffer)
 	words = palloc(n_basis * sizeof(int64));
 	for (int64 i = 0; i < n_basis; i++)
 		words[i] = pq_getmsgint64(buffer);
-	c = posterior_make_sums(n_features, (const uint8 *) kinds, n_basis, words,
+	c = posterior_make_sums(targets, n_features, (const uint8 *) kinds, n_basis, words,
 							n_words - 1 - n_basis, n);
 	pfree(words);
 	words = (int64 *) posterior_sums(c);

@@ -53,11 +53,14 @@ posterior_sums_words(const PosteriorContext *c)
 }
 
 /*
- * A value of n rows with this basis, in the current memory context; its sums, of n_sums words, are
- * for the caller to fill, 0 where n is.
+ * A value of n rows of so many targets with this basis, in the current memory context; its sums, of
+ * n_sums words, are for the caller to fill, 0 where n is.
  */
-PosteriorContext *posterior_make_sums(int n_features, const uint8 *kinds, Size n_basis,
-									  const int64 *basis, Size n_sums, int64 n);
+PosteriorContext *posterior_make_sums(int n_targets, int n_features, const uint8 *kinds,
+									  Size n_basis, const int64 *basis, Size n_sums, int64 n);
+
+/* The first byte of the binary form of sums of several targets, whose number has a byte there. */
+#define POSTERIOR_CONTEXT_SUMS_SEVERAL (POSTERIOR_CONTEXT_SUMS + 4)
 
 /* Append a value's binary form to a message, and read it back: raises 22P03 for anything else. */
 void		posterior_send_sums(StringInfo buffer, const PosteriorContext *c);

@@ -25,7 +25,10 @@ typedef struct PosteriorContext
 {
 	int32		vl_len_;
 	uint8		version;		/* plus 4 times the estimators; 0: posterior.estimators */
-	/* with the version for them; 0 where there is no row; with several targets their number */
+	/*
+	 * with the version for them; 0 where there is no row; with several targets, in rows or sums,
+	 * their number
+	 */
 	uint8		n_labels;
 	uint16		n_features;
 	int64		n;
@@ -57,7 +60,7 @@ posterior_context_labelled(const PosteriorContext *c)
 static inline int
 posterior_context_targets(const PosteriorContext *c)
 {
-	return (c->version & POSTERIOR_CONTEXT_KIND) == POSTERIOR_CONTEXT_SEVERAL ? c->n_labels : 1;
+	return posterior_context_labelled(c) || c->n_labels == 0 ? 1 : c->n_labels;
 }
 
 /* Its number of estimators; 0: as posterior.estimators says when it is asked. */
