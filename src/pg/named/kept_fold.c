@@ -55,14 +55,13 @@ notes_drop_strange(const PosteriorModel *model, TnpSums *sums, PosteriorNotes *n
 
 	for (int64 i = 0; i < notes->n; i++)
 	{
-		double	   *row = notes->rows + i * notes->width;
-
-		if (!tnp_sums_takes(model->model, sums, row + 2, row + 1))
+		if (!posterior_note_taken(model, notes, i, sums))
 		{
 			notes->from = Min(notes->from, notes->writers[i]);
 			continue;
 		}
-		memmove(notes->rows + n * notes->width, row, notes->width * sizeof(double));
+		memmove(notes->rows + n * notes->width, notes->rows + i * notes->width,
+				notes->width * sizeof(double));
 		notes->writers[n] = notes->writers[i];
 		notes->places[n++] = notes->places[i];
 	}
@@ -79,8 +78,7 @@ fold(const PosteriorModel *model, const PosteriorNamed *named, int64 least, int6
 	TnpSums    *sums;
 
 	if (!posterior_kept_find(&named->kept, GetActiveSnapshot(), &kept)
-		|| !posterior_notes_read(&named->kept, &kept, named->n_features, GetActiveSnapshot(),
-								 most, &notes)
+		|| !posterior_notes_read(named, &kept, GetActiveSnapshot(), most, &notes)
 		|| notes.n < least)
 		return false;
 	value = (PosteriorContext *) PG_DETOAST_DATUM(kept.sums);
@@ -107,8 +105,8 @@ posterior_kept_fold_step(const PosteriorModel *model, const PosteriorNamed *name
 		PosteriorContext *value = (PosteriorContext *) PG_DETOAST_DATUM(kept.sums);
 		TnpSums    *sums = posterior_sums_open(model, value, true, CurrentMemoryContext);
 
-		posterior_notes_read_next(model, &named->kept, &kept, named->n_features,
-								  GetActiveSnapshot(), POSTERIOR_KEPT_NOTES, sums, &notes);
+		posterior_notes_read_next(model, named, &kept, GetActiveSnapshot(), POSTERIOR_KEPT_NOTES,
+								  sums, &notes);
 		if (notes.n > 0 && posterior_notes_add(model, &notes, 0, sums))
 			posterior_kept_write(&named->kept, &kept, kept.signature,
 								 posterior_sums_value(model, value, sums), &notes);
@@ -137,8 +135,8 @@ make_anew(const PosteriorModel *model, const PosteriorNamed *named, bytea *signa
 	PosteriorNotes notes;
 	bool		found = posterior_kept_find(&named->kept, GetActiveSnapshot(), &kept);
 
-	(void) posterior_notes_read(&named->kept, found ? &kept : NULL, named->n_features,
-								GetActiveSnapshot(), PG_INT64_MAX, &notes);
+	(void) posterior_notes_read(named, found ? &kept : NULL, GetActiveSnapshot(), PG_INT64_MAX,
+								&notes);
 	posterior_kept_write(&named->kept, found ? &kept : NULL, signature, sums, &notes);
 	return sums;
 }
@@ -163,8 +161,7 @@ sums_are_good(const PosteriorModel *model, const PosteriorNamed *named, const by
 	value = (PosteriorContext *) PG_DETOAST_DATUM(kept.sums);
 	if (!posterior_same_basis(value, named->basis))
 		return false;
-	(void) posterior_notes_read(&named->kept, &kept, named->n_features, GetActiveSnapshot(),
-								PG_INT64_MAX, &notes);
+	(void) posterior_notes_read(named, &kept, GetActiveSnapshot(), PG_INT64_MAX, &notes);
 	sums = posterior_sums_open(model, value, false, CurrentMemoryContext);
 	n = notes.n;
 	notes_drop_strange(model, sums, &notes);
@@ -355,8 +352,7 @@ posterior_kept_begin(const char *name)
 	PopActiveSnapshot();
 	posterior_kept_lock(&named->kept, true);
 	model = posterior_model_pin(named->model, memory);
-	/* notes have one target */
-	if (!tnp_keeps_sums(model->model) || tnp_model_info(model->model)->n_targets > 1)
+	if (!tnp_keeps_sums(model->model))
 		ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 						errmsg("context \"%s\" cannot keep sums", named->name),
 						errdetail("Model \"%s\" has none.", named->model),

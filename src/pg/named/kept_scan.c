@@ -70,19 +70,30 @@ is_large(const PosteriorNamed *named)
 static bool
 has_types(const PosteriorNamed *named)
 {
-	if (get_atttype(named->relation, named->targets[0]) != named->target_types[0])
-		return false;
+	for (int t = 0; t < named->n_targets; t++)
+		if (get_atttype(named->relation, named->targets[t]) != named->target_types[t])
+			return false;
 	for (int f = 0; f < named->n_features; f++)
 		if (get_atttype(named->relation, named->features[f]) != named->types[f])
 			return false;
 	return true;
 }
 
+/* Whether the targets are plain numbers: what rows are whose arrays are of them, reading tells. */
+static bool
+has_numbers(const PosteriorNamed *named)
+{
+	for (int t = 0; t < named->n_targets; t++)
+		if (!posterior_is_number(named->target_types[t]))
+			return false;
+	return true;
+}
+
 /* Whether the current user may call the aggregate by its name. */
 static bool
-may_aggregate(Oid context)
+may_aggregate(Oid context, bool several)
 {
-	Oid			types[] = {context, FLOAT8OID, ANYOID};
+	Oid			types[] = {context, several ? FLOAT8ARRAYOID : FLOAT8OID, ANYOID};
 	List	   *name = list_make2(makeString("posterior"), makeString("context"));
 	Oid			function = LookupFuncName(name, lengthof(types), types, true);
 
@@ -98,8 +109,14 @@ query_of(const PosteriorNamed *named)
 	StringInfoData query;
 
 	initStringInfo(&query);
-	appendStringInfo(&query, "SELECT posterior.context($1, %s::pg_catalog.float8",
-					 quote_identifier(get_attname(named->relation, named->targets[0], false)));
+	appendStringInfo(&query, "SELECT posterior.context($1%s",
+					 named->n_targets > 1 ? ", ARRAY[" : "");
+	for (int t = 0; t < named->n_targets; t++)
+		appendStringInfo(&query, "%s%s::pg_catalog.float8",
+						 named->n_targets > 1 && t == 0 ? "" : ", ",
+						 quote_identifier(get_attname(named->relation, named->targets[t], false)));
+	if (named->n_targets > 1)
+		appendStringInfoChar(&query, ']');
 	for (int f = 0; f < named->n_features; f++)
 		appendStringInfo(&query, ", %s", quote_identifier(named->names[f]));
 	appendStringInfo(&query, ") %s", named->source);
@@ -167,11 +184,10 @@ scan_by_aggregate(const PosteriorModel *model, const PosteriorNamed *named)
 	int64		helped;
 	TnpSums    *sums;
 
-	if (IsInParallelMode() || named->n_targets != 1 || named->n_features + 2 > FUNC_MAX_ARGS
-		|| !posterior_is_number(named->target_types[0]))
+	if (IsInParallelMode() || named->n_features + 2 > FUNC_MAX_ARGS || !has_numbers(named))
 		return NULL;
 	LockRelationOid(named->relation, AccessShareLock);
-	if (!has_types(named) || !is_large(named) || !may_aggregate(a.context))
+	if (!has_types(named) || !is_large(named) || !may_aggregate(a.context, named->n_targets > 1))
 		return NULL;
 	posterior_progress_gather(true);
 	error = posterior_attempt(scan, &a);

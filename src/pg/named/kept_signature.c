@@ -203,10 +203,12 @@ put_column(StringInfo signature, Oid relation, AttrNumber column)
 static const char *
 put_columns(StringInfo signature, const PosteriorNamed *named)
 {
-	const char *why = put_column(signature, named->relation, named->targets[0]);
+	const char *why = NULL;
 	Bitmapset  *used = NULL;
 	int			column = -1;
 
+	for (int t = 0; why == NULL && t < named->n_targets; t++)
+		why = put_column(signature, named->relation, named->targets[t]);
 	for (int f = 0; why == NULL && f < named->n_features; f++)
 		why = put_column(signature, named->relation, named->features[f]);
 	if (why != NULL || !named->filtered)

@@ -155,11 +155,12 @@ ended_before(Snapshot snapshot)
 }
 
 static void
-notes_begin(PosteriorNotes *notes, int n_features, Snapshot snapshot)
+notes_begin(PosteriorNotes *notes, const PosteriorNamed *named, Snapshot snapshot)
 {
 	memset(notes, 0, sizeof(*notes));
 	notes->from = ended_before(snapshot);
-	notes->width = n_features + 2;
+	notes->targets = posterior_context_targets(named->basis);
+	notes->width = 1 + notes->targets + named->n_features;
 	notes->room = 64;
 	notes->rows = palloc(notes->room * notes->width * sizeof(double));
 	notes->places = palloc(notes->room * sizeof(ItemPointerData));
@@ -167,14 +168,14 @@ notes_begin(PosteriorNotes *notes, int n_features, Snapshot snapshot)
 }
 
 bool
-posterior_notes_read(const pg_uuid_t *kept, const PosteriorKeptSums *sums, int n_features,
-					 Snapshot snapshot, int64 most, PosteriorNotes *notes)
+posterior_notes_read(const PosteriorNamed *named, const PosteriorKeptSums *sums, Snapshot snapshot,
+					 int64 most, PosteriorNotes *notes)
 {
 	Relation	table = table_open(table_of("noted_row"), AccessShareLock);
-	SysScanDesc scan = notes_scan(table, kept, sums, snapshot);
+	SysScanDesc scan = notes_scan(table, &named->kept, sums, snapshot);
 	HeapTuple	tuple;
 
-	notes_begin(notes, n_features, snapshot);
+	notes_begin(notes, named, snapshot);
 	while (notes->n <= most && HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -183,6 +184,15 @@ posterior_notes_read(const pg_uuid_t *kept, const PosteriorKeptSums *sums, int n
 	systable_endscan(scan);
 	table_close(table, AccessShareLock);
 	return notes->n <= most;
+}
+
+bool
+posterior_note_taken(const PosteriorModel *model, const PosteriorNotes *notes, int64 i,
+					 TnpSums *sums)
+{
+	const double *y = notes->rows + i * notes->width + 1;
+
+	return tnp_sums_takes(model->model, sums, y + notes->targets, y);
 }
 
 /* Add notes of one sign that the model takes until there are `most`. */
@@ -197,13 +207,10 @@ notes_read_sign(const PosteriorModel *model, const pg_uuid_t *kept,
 
 	while (notes->n < most && HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
-		const double *row;
-
 		CHECK_FOR_INTERRUPTS();
 		notes_take(notes, tuple, RelationGetDescr(table));
-		row = notes->rows + (notes->n - 1) * notes->width;
-		if ((row[0] > 0) != (sign > 0)
-			|| !tnp_sums_takes(model->model, sums, row + 2, row + 1))
+		if ((notes->rows[(notes->n - 1) * notes->width] > 0) != (sign > 0)
+			|| !posterior_note_taken(model, notes, notes->n - 1, sums))
 		{
 			notes->n--;
 			notes->from = Min(notes->from, notes->writers[notes->n]);
@@ -216,31 +223,31 @@ notes_read_sign(const PosteriorModel *model, const pg_uuid_t *kept,
 }
 
 void
-posterior_notes_read_next(const PosteriorModel *model, const pg_uuid_t *kept,
-						  const PosteriorKeptSums *stored, int n_features, Snapshot snapshot,
-						  int64 most, TnpSums *sums, PosteriorNotes *notes)
+posterior_notes_read_next(const PosteriorModel *model, const PosteriorNamed *named,
+						  const PosteriorKeptSums *stored, Snapshot snapshot, int64 most,
+						  TnpSums *sums, PosteriorNotes *notes)
 {
 	for (int sign = 1; sign >= -1 && (sign > 0 || notes->n == 0); sign -= 2)
 	{
-		notes_begin(notes, n_features, snapshot);
-		notes_read_sign(model, kept, stored, snapshot, sign, most, sums, notes);
+		notes_begin(notes, named, snapshot);
+		notes_read_sign(model, &named->kept, stored, snapshot, sign, most, sums, notes);
 	}
 }
 
 void
-posterior_note_write(const pg_uuid_t *kept, int sign, int n_features, const double *cells)
+posterior_note_write(const pg_uuid_t *kept, int sign, int n, const double *numbers)
 {
 	Relation	table = table_open(table_of("noted_row"), RowExclusiveLock);
-	Size		size = (n_features + 1) * sizeof(double);
+	Size		size = n * sizeof(double);
 	bytea	   *bytes = palloc(VARHDRSZ + size);
 	Datum		values[] = {UUIDPGetDatum(kept), xid_datum(posterior_own_xid()),
 		Int16GetDatum(sign), PointerGetDatum(bytes)};
-	bool		nulls[] = {false, false, false, cells == NULL};
+	bool		nulls[] = {false, false, false, numbers == NULL};
 	HeapTuple	tuple;
 
 	SET_VARSIZE(bytes, VARHDRSZ + size);
-	if (cells != NULL)
-		memcpy(VARDATA(bytes), cells, size);
+	if (numbers != NULL)
+		memcpy(VARDATA(bytes), numbers, size);
 	tuple = heap_form_tuple(RelationGetDescr(table), values, nulls);
 	CatalogTupleInsert(table, tuple);
 	heap_freetuple(tuple);
@@ -252,11 +259,13 @@ posterior_note_write(const pg_uuid_t *kept, int sign, int n_features, const doub
 static TnpRows
 rows_of_sign(const PosteriorNotes *notes, int64 first, int sign)
 {
-	int			d = notes->width - 2;
+	int			targets = notes->targets,
+				d = notes->width - 1 - targets;
 	double	   *x = MemoryContextAllocHuge(CurrentMemoryContext,
 										   Max((notes->n - first) * d, 1) * sizeof(double)),
 			   *y = MemoryContextAllocHuge(CurrentMemoryContext,
-										   Max(notes->n - first, 1) * sizeof(double));
+										   Max((notes->n - first) * targets, 1)
+										   * sizeof(double));
 	int64		n = 0;
 
 	for (int64 i = first; i < notes->n; i++)
@@ -265,10 +274,10 @@ rows_of_sign(const PosteriorNotes *notes, int64 first, int sign)
 
 		if ((row[0] > 0) != (sign > 0))
 			continue;
-		y[n] = row[1];
-		memcpy(x + n++ * d, row + 2, d * sizeof(double));
+		memcpy(y + n * targets, row + 1, targets * sizeof(double));
+		memcpy(x + n++ * d, row + 1 + targets, d * sizeof(double));
 	}
-	return (TnpRows) {.n = n,.n_features = d,.x = x,.y = y,.n_targets = 1};
+	return (TnpRows) {.n = n,.n_features = d,.x = x,.y = y,.n_targets = targets};
 }
 
 bool
@@ -276,12 +285,8 @@ posterior_notes_add(const PosteriorModel *model, const PosteriorNotes *notes, in
 					TnpSums *sums)
 {
 	for (int64 i = first; i < notes->n; i++)
-	{
-		const double *row = notes->rows + i * notes->width;
-
-		if (!tnp_sums_takes(model->model, sums, row + 2, row + 1))
+		if (!posterior_note_taken(model, notes, i, sums))
 			return false;
-	}
 	/* what is taken away may have come in between: its sums are never of fewer rows than none */
 	for (int sign = 1; sign >= -1; sign -= 2)
 	{

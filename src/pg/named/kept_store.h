@@ -28,8 +28,9 @@ typedef struct PosteriorNotes
 {
 	int64		n,
 				room;
-	int			width;			/* numbers of a note: sign, target, cells */
-	double	   *rows;			/* [n, width]; the target of a row that has no numbers is NaN */
+	int			targets;		/* D */
+	int			width;			/* numbers of a note: sign, targets, cells */
+	double	   *rows;			/* [n, width]; the targets of a row that has no numbers are NaN */
 	ItemPointerData *places;	/* [n] */
 	uint64	   *writers;		/* [n]: the transactions that noted them */
 	uint64		from;			/* of earlier transactions there are no others, nor will there be */
@@ -39,27 +40,28 @@ typedef struct PosteriorNotes
 bool		posterior_kept_find(const pg_uuid_t *kept, Snapshot snapshot, PosteriorKeptSums *found);
 
 /*
- * The notes under `kept` of rows with n_features cells that the snapshot shows, in the current
- * memory context, but for those in the sums that it shows; these may be NULL. At most `most`: false
- * if there are more.
+ * The notes of a context that has a basis which the snapshot shows, in the current memory context,
+ * but for those in the sums that it shows; these may be NULL. At most `most`: false if there are
+ * more.
  */
-bool		posterior_notes_read(const pg_uuid_t *kept, const PosteriorKeptSums *sums,
-								 int n_features, Snapshot snapshot, int64 most,
-								 PosteriorNotes *notes);
+bool		posterior_notes_read(const PosteriorNamed *named, const PosteriorKeptSums *sums,
+								 Snapshot snapshot, int64 most, PosteriorNotes *notes);
 
 /*
  * Of the notes those that are put into sums next where not all can be at once: of rows that came,
  * or, if none is left, of rows that went. So sums are never without a row that is yet to come. At
  * most `most`, and none that the model does not take.
  */
-void		posterior_notes_read_next(const PosteriorModel *model, const pg_uuid_t *kept,
-									  const PosteriorKeptSums *stored, int n_features,
-									  Snapshot snapshot, int64 most, TnpSums *sums,
-									  PosteriorNotes *notes);
+void		posterior_notes_read_next(const PosteriorModel *model, const PosteriorNamed *named,
+									  const PosteriorKeptSums *stored, Snapshot snapshot,
+									  int64 most, TnpSums *sums, PosteriorNotes *notes);
 
-/* Note a row: its target and cells [n_features + 1], or NULL where they are no finite numbers. */
-void		posterior_note_write(const pg_uuid_t *kept, int sign, int n_features,
-								 const double *cells);
+/* Whether the model takes the row of note number i. */
+bool		posterior_note_taken(const PosteriorModel *model, const PosteriorNotes *notes, int64 i,
+								 TnpSums *sums);
+
+/* Note a row: its targets and cells [n], or NULL where they are no finite numbers. */
+void		posterior_note_write(const pg_uuid_t *kept, int sign, int n, const double *numbers);
 
 /*
  * Add what notes from `first` on say to sums. False where the model cannot take one of them: then

@@ -184,8 +184,7 @@ stored_find(const PosteriorNamed *named, Stored *stored, const char **why)
 		*why = "the table, its partitions or its triggers have changed since the sums were made";
 		return false;
 	}
-	(void) posterior_notes_read(&named->kept, kept, named->n_features, GetActiveSnapshot(),
-								PG_INT64_MAX, &stored->notes);
+	(void) posterior_notes_read(named, kept, GetActiveSnapshot(), PG_INT64_MAX, &stored->notes);
 	if (stored->notes.n >= POSTERIOR_MANY_NOTES)
 		posterior_fold_turn_mark(&named->kept);
 	return true;

@@ -6,10 +6,10 @@
  * changes: a context that is altered gets another one. So a session reads the definition once, and
  * again when the table changes.
  *
- * A row whose target is NULL, or that does not pass the filter, is no row of the context. One whose
- * values no model takes, such as an infinity, or for which the filter fails, is noted without its
- * cells: the write succeeds, and readers read all rows until it is gone and the sums have been made
- * anew; the filter's error is theirs.
+ * A row of which a target is NULL, or that does not pass the filter, is no row of the context. One
+ * whose values no model takes, such as an infinity, or for which the filter fails, is noted without
+ * its cells: the write succeeds, and readers read all rows until it is gone and the sums have been
+ * made anew; the filter's error is theirs.
  *
  * Rows that the transaction itself has written may not be noted yet: a trigger that fires earlier
  * may ask, or a function that the writing statement calls. So what was noted is compared with what
@@ -38,6 +38,7 @@
 #include "nodes/makefuncs.h"
 #include "optimizer/optimizer.h"
 #include "pgstat.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
@@ -185,8 +186,9 @@ typedef struct Source
 	MemoryContext memory;
 	TupleConversionMap *map;	/* to the root's columns, or NULL */
 	TupleTableSlot *slot;		/* for a row with these */
-	AttrNumber	target;
-	Oid			target_type;
+	int			n_targets;
+	AttrNumber *targets;		/* [n_targets] */
+	Oid		   *target_bases;	/* [n_targets] types without domains: of numbers, or of an array */
 	int			n_features;
 	AttrNumber *features;		/* [n_features] */
 	PosteriorFeature *cells;	/* [n_features] */
@@ -283,9 +285,11 @@ source_resolve(Source *s, Relation relation)
 		if (s->map != NULL)
 			s->slot = MakeSingleTupleTableSlot(desc, &TTSOpsVirtual);
 	}
-	/* models of sums have one target */
-	s->target = named->targets[0];
-	s->target_type = getBaseType(named->target_types[0]);
+	s->n_targets = named->n_targets;
+	s->targets = named->targets;
+	s->target_bases = palloc(s->n_targets * sizeof(Oid));
+	for (int t = 0; t < s->n_targets; t++)
+		s->target_bases[t] = getBaseType(named->target_types[t]);
 	s->n_features = named->n_features;
 	s->features = named->features;
 	s->cells = palloc(s->n_features * sizeof(PosteriorFeature));
@@ -356,22 +360,68 @@ source_find(const pg_uuid_t *kept, Relation relation)
 
 /* ---- the trigger ----------------------------------------------------------------------------- */
 
-/*
- * The target and cells [n_features + 1] of a row; false if it is none of the context's. *strange:
- * they are not all numbers that a model could take.
- */
-static bool
-row_of_slot(Source *s, TupleTableSlot *slot, double *cells, bool *strange)
+/* A row as it is noted, or is not. */
+typedef struct Row
 {
-	bool		isnull;
-	Datum		value;
+	bool		is_one,			/* of the context's */
+				strange;		/* its numbers are not all such as a model could take */
+	int			targets;		/* of an array as many as it has, which may fit no model */
+	double	   *numbers;		/* [targets + n_features] */
+} Row;
+
+static int
+row_numbers(const Source *s, const Row *row)
+{
+	return row->targets + s->n_features;
+}
+
+/* The numbers of an array of targets, and how many; 0 where it is nothing that a row can have. */
+static int
+numbers_of_array(Datum value, double *numbers)
+{
+	ArrayType  *array = DatumGetArrayTypeP(value);
+	int			n = ARR_NDIM(array) == 1 ? ARR_DIMS(array)[0] : 0;
+
+	if (n > TNP_MAX_TARGETS || array_contains_nulls(array))
+		return 0;
+	for (int t = 0; t < n; t++)
+		numbers[t] = ((const float8 *) (void *) ARR_DATA_PTR(array))[t] + 0.0;
+	return n;
+}
+
+/* The targets of a row; false if one is NULL. */
+static bool
+targets_of_slot(Source *s, TupleTableSlot *slot, Row *row)
+{
+	row->targets = s->n_targets;
+	for (int t = 0; t < s->n_targets; t++)
+	{
+		bool		isnull;
+		Datum		value = slot_getattr(slot, s->targets[t], &isnull);
+
+		if (isnull)
+			return false;
+		if (s->target_bases[t] == FLOAT8ARRAYOID)
+			row->targets = numbers_of_array(value, row->numbers);
+		else
+			row->numbers[t] = posterior_number_of_value(s->target_bases[t], value) + 0.0;
+	}
+	row->strange = row->targets == 0;
+	for (int t = 0; t < row->targets; t++)
+		row->strange = row->strange || !isfinite(row->numbers[t]);
+	return true;
+}
+
+/* The numbers of a row; false if it is none of the context's. */
+static bool
+row_of_slot(Source *s, TupleTableSlot *slot, Row *row)
+{
+	double	   *cells;
 
 	if (s->map != NULL)
 		slot = execute_attr_map_slot(s->map->attrMap, slot, s->slot);
-	value = slot_getattr(slot, s->target, &isnull);
-	if (isnull)
+	if (!targets_of_slot(s, slot, row))
 		return false;
-	cells[0] = posterior_number_of_value(s->target_type, value) + 0.0;
 	if (s->filter != NULL)
 	{
 		bool		passes;
@@ -382,23 +432,17 @@ row_of_slot(Source *s, TupleTableSlot *slot, double *cells, bool *strange)
 		if (!passes)
 			return false;
 	}
-	*strange = !isfinite(cells[0]);
+	cells = row->numbers + row->targets;
 	for (int f = 0; f < s->n_features; f++)
 	{
-		value = slot_getattr(slot, s->features[f], &isnull);
-		cells[f + 1] = posterior_feature_value(&s->cells[f], value, isnull);
-		*strange = *strange || (!isnull && !isfinite(cells[f + 1]));
+		bool		isnull;
+		Datum		value = slot_getattr(slot, s->features[f], &isnull);
+
+		cells[f] = posterior_feature_value(&s->cells[f], value, isnull);
+		row->strange = row->strange || (!isnull && !isfinite(cells[f]));
 	}
 	return true;
 }
-
-/* A row as it is noted, or is not. */
-typedef struct Row
-{
-	bool		is_one,			/* of the context's */
-				strange;
-	double	   *cells;			/* [n_features + 1] */
-} Row;
 
 /* A row that is to be looked at, and what it is. */
 typedef struct RowSearch
@@ -412,9 +456,8 @@ static bool
 row_find(void *argument)
 {
 	RowSearch  *search = argument;
-	Row		   *row = search->row;
 
-	row->is_one = row_of_slot(search->source, search->slot, row->cells, &row->strange);
+	search->row->is_one = row_of_slot(search->source, search->slot, search->row);
 	return true;
 }
 
@@ -437,14 +480,14 @@ static Row
 row_make(Source *s, TupleTableSlot *slot)
 {
 	Row			row = {.strange = s->broken,
-		.cells = palloc((s->n_features + 1) * sizeof(double))};
+		.numbers = palloc((TNP_MAX_TARGETS + s->n_features) * sizeof(double))};
 
 	if (s->broken)
 		row.is_one = true;
 	else if (s->filter != NULL)
 		row_of_slot_filtered(s, slot, &row);
 	else
-		row.is_one = row_of_slot(s, slot, row.cells, &row.strange);
+		row.is_one = row_of_slot(s, slot, &row);
 	return row;
 }
 
@@ -452,8 +495,8 @@ static void
 row_note(const Source *s, const Row *row, int sign)
 {
 	if (row->is_one)
-		posterior_note_write(&s->key.kept, sign, s->n_features,
-							 row->strange ? NULL : row->cells);
+		posterior_note_write(&s->key.kept, sign, row_numbers(s, row),
+							 row->strange ? NULL : row->numbers);
 }
 
 /* Note what an event did. */
@@ -469,7 +512,8 @@ event_note(Source *s, const TriggerData *data)
 	if (!TRIGGER_FIRED_BY_DELETE(data->tg_event))
 		new = row_make(s, update ? data->tg_newslot : data->tg_trigslot);
 	if (old.is_one && new.is_one && !old.strange && !new.strange
-		&& memcmp(old.cells, new.cells, (s->n_features + 1) * sizeof(double)) == 0)
+		&& old.targets == new.targets
+		&& memcmp(old.numbers, new.numbers, row_numbers(s, &new) * sizeof(double)) == 0)
 		return;
 	row_note(s, &old, -1);
 	row_note(s, &new, 1);
