@@ -20,6 +20,7 @@ from checking import (HALF, KERNELS, MadeModels, Tap, Tool, arguments, as_target
                       other_tables, rows, table)
 from heads import NORMAL, Joint
 from line import Line
+from nearest import Nearest
 from random_numbers import self_test, value_uniforms
 from reference import Model, build, canonical_prefix, whole_prefix
 from scaling import near_targets
@@ -462,10 +463,10 @@ def case_process_groups(model):
         y = x[:, 0] + 1.5 * effects[x[:, 1].astype(int)] + 0.2 * random.standard_normal(n + 8)
         x[n + 1, 1] = groups + 3
         encoding = build(model, x[:n], y[:n], whole_prefix(model, n))
-        process, tokeniser = (encoding.statistics.tokeniser.processes[0],
-                              encoding.statistics.tokeniser)
+        tokeniser = encoding.statistics.tokeniser
+        process = tokeniser.shifting
         # where labels stand beside them the numbers need not tell groups apart
-        if not model.config["embedder"]["x"].get("labels"):
+        if not model.config["embedder"]["x"].get("labels") and 1 in tokeniser.slots:
             assert (process.theta[tokeniser.slots.index(1)] > 1) == found, (n, process.theta)
         yield Case(f"process of {n} rows in {groups} groups",
                    request(x[:n], y[:n], ["numeric"] * 4, "whole", queries=cells(x[n:])),
@@ -574,6 +575,95 @@ def case_line(model):
         yield Case(f"line: {name}",
                    request(seen[:64], y[:64], None, "whole", queries=cells(seen[64:])),
                    predictions(encoding, seen[64:]))
+
+
+def walk(n, seed, more=8):
+    """Places in time [n + more, 1] and a random walk along them."""
+    y = np.cumsum(np.random.RandomState([n, seed]).standard_normal(n + more))
+    return np.arange(float(n + more))[:, None], (y - y[:n].mean()) / y[:n].std()
+
+
+def told_by_near_rows():
+    """Tables of few columns: (name, x [n + 8, F], y [n + 8], kinds, n, whether nearest rows stand
+    in the place of the process). The last 8 rows are questions, some of them beyond the others.
+    """
+    number, label = "numeric", "categorical"
+
+    def wave(n, seed, each=1):
+        random = np.random.RandomState([n, seed])
+        t = np.append(random.permutation(n) // each, [0.5, n / 3, n, n + 1, n + 2, n + 5, 1.5, 2.5])
+        return t[:, None], np.sin(t * 2 * np.pi * each / 12) + 0.1 * random.standard_normal(n + 8)
+
+    for n in (300, 700):
+        yield f"a wave of {n} rows", *wave(n, 1), [number], n, True
+    yield "a wave of whole numbers, three rows each", *wave(750, 2, 3), [number], 750, True
+    for n, seed in ((31, 1), (32, 26), (64, 17), (300, 3), (700, 1)):
+        yield f"a walk of {n} rows", *walk(n, seed), [number], n, n > 32
+    x, y = wave(600, 4)
+    random = np.random.RandomState(4)
+    series = random.randint(0, 3, 608)
+    x = np.concatenate([x, series[:, None]], axis=1)
+    x[605, 1], x[606, 0] = 9, np.nan
+    yield "waves by label", x, y * series + (series == 0), [number, label], 600, True
+    random = np.random.RandomState(5)
+    x = random.uniform(-1, 1, (508, 2))
+    y = np.sin(12 * x[:, 0]) * np.cos(12 * x[:, 1]) + 0.1 * random.standard_normal(508)
+    x[random.uniform(size=(508, 2)) < 0.05] = np.nan
+    x[500], x[501, 1] = 2, np.nan
+    yield "a surface, some cells missing", x, y, [number] * 2, 500, True
+    random = np.random.RandomState(6)
+    x = np.stack(np.divmod(np.arange(584.0), 24), axis=1)
+    x[576:] = random.randint(0, 24, (8, 2)) + np.repeat([[0.5, 0], [0, 0]], 4, axis=0)
+    y = np.sin(x[:, 0]) * np.sin(x[:, 1]) + 0.1 * random.standard_normal(584)
+    yield "a grid of whole numbers", x, y, [number] * 2, 576, True
+    x = np.stack([random.randint(0, 41, 708), random.randint(0, 9, 708), np.zeros(708)], axis=1)
+    y = random.standard_normal((41, 9))[x[:, 0].astype(int), x[:, 1].astype(int)]
+    x[700, 1], x[701, 0] = 99, np.nan
+    yield ("groups of equal rows", x, y + 0.1 * random.standard_normal(708),
+           [number, label, number], 700, True)
+    x = random.standard_normal((308, 4))
+    yield "a line", x[:, :1], x[:, 0] + 0.3 * random.standard_normal(308), [number], 300, False
+    y = np.sin(12 * x[:, 0]) + 0.1 * random.standard_normal(308)
+    yield "four columns", x, y + 1e-3 * x.sum(axis=1), [number] * 4, 300, False
+
+
+def case_nearest(model):
+    """Nearest rows in the place of the process and not: series, numbers and labels, missing cells,
+    rows that are equal or as near; questions beyond them, chains, rows that come later.
+    """
+    most = model.config["inputs"].get("max_features", 0)
+    if not model.config["embedder"].get("x", {}).get("nearest"):
+        return
+    for name, x, y, kinds, n, stands in told_by_near_rows():
+        if len(kinds) > most:
+            continue
+        encoding = build(model, x[:n], y[:n], whole_prefix(model, n), kinds)
+        process = encoding.statistics.tokeniser.processes[0]
+        assert isinstance(process, Nearest) == stands, (name, process)
+        yield Case(f"nearest rows: {name}",
+                   request(x[:n], y[:n], kinds, "whole", queries=cells(x[n:])),
+                   predictions(encoding, x[n:]))
+        asked = x[n:n + 6], y[n:n + 6]
+        yield Case(f"nearest rows, a chain: {name}",
+                   request(x[:n], y[:n], kinds, "whole", score={**table(*asked), "orders": 0},
+                           sample={**table(asked[0]), "draws": 1, "seed": 5, "first": 0}),
+                   {"per_row": (encoding.conditionals(*asked), 5 * LOG_DENSITY),
+                    "draws": (encoding.sample(asked[0], 5, 1), DRAWS)})
+        if model.context != "full":
+            later = encoding.append(x[n:n + 3], y[n:n + 3])
+            yield Case(f"nearest rows, later ones: {name}",
+                       request(x[:n + 3], y[:n + 3], kinds, n, queries=cells(x[n + 3:])),
+                       predictions(later, x[n + 3:]))
+    if model.config["head"].get("process_chain") and model.context != "full":
+        # longer than a chain remembers
+        n = 64
+        x, y = walk(n, 17, 140)
+        encoding = build(model, x[:n], y[:n], whole_prefix(model, n))
+        assert isinstance(encoding.statistics.tokeniser.processes[0], Nearest)
+        yield Case("nearest rows, a long chain",
+                   request(x[:n], y[:n], None, "whole",
+                           score={**table(x[n:], y[n:]), "orders": 0}),
+                   {"per_row": (encoding.conditionals(x[n:], y[n:]), 5 * LOG_DENSITY)})
 
 
 def named_groups(n, groups, seed, smooth=False, noise=0.3):
@@ -1221,11 +1311,11 @@ def check_refusals(tap, model, tool, kernels, label):
 CASES = (case_sizes, case_constant, case_unit, case_middle, case_each_target, case_wide, case_power,
          case_split, case_noise, case_pairs, case_process, case_process_ties, case_tied_labels,
          case_process_directions, case_process_groups, case_process_additive,
-         case_process_share_start, case_line, case_labels, case_directions, case_short, case_grow,
-         case_evidence, case_classes, case_class_order, case_one_class, case_rare, case_lean,
-         case_trees, case_number_trees, case_few_values, case_rare_targets, case_levels,
-         case_behind, case_far_cells, case_far_targets, case_lacking, case_lacking_several,
-         case_new_labels_of_classes, case_no_share)
+         case_process_share_start, case_nearest, case_line, case_labels, case_directions,
+         case_short, case_grow, case_evidence, case_classes, case_class_order, case_one_class,
+         case_rare, case_lean, case_trees, case_number_trees, case_few_values, case_rare_targets,
+         case_levels, case_behind, case_far_cells, case_far_targets, case_lacking,
+         case_lacking_several, case_new_labels_of_classes, case_no_share)
 
 
 def main():

@@ -80,6 +80,9 @@ class Line:
         rest = self.left()
         return target - (target - mean) / rest, self.variance / rest
 
+    def without(self):
+        return self.answer(self.phi, self.y)
+
     def left(self):
         return np.maximum(1 - self.inside, 1e-9)
 

@@ -271,6 +271,10 @@ class Process:
         rest = self.left()
         return target - (target - mean) / rest, self.variance * own / rest
 
+    def without(self):
+        """Means and variances of the prefix rows, each without its own target."""
+        return self.answer(self.phi, self.y)
+
     def left(self):
         """Of each prefix row, what its own answer leaves to the others."""
         share = np.sum((self.phi @ self.inverse) * self.phi, axis=1)

@@ -11,10 +11,10 @@ def log_square(square):
 
 
 def record(process, y, ridges):
-    """Its numbers; the process, or a line in its place, the prefix's targets y [n0] as it reads
-    them, the two regressions.
+    """Its numbers; the process, or nearest rows or a line in its place, the prefix's targets y [n0]
+    as it reads them, the two regressions.
     """
-    mean, variance = process.answer(process.phi, y)
+    mean, variance = process.without()
     away, leaning = (mean - y) ** 2 / variance, 1 - process.left()
     near = leaning @ np.minimum(away, 100) / max(np.sum(leaning), 1e-9)
     learnt = [0.0, 0.0, 0.0]

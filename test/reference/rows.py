@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 
+import nearest
 from layers import activate, block, linear, mlp
 from line import Line
 from process import Process
@@ -435,12 +436,16 @@ class RowTokeniser:
             self.processes = [shared(Process, *given, y * np.sign(scaling.y_scale),
                                      model.config["target"]["clip"], own.get("directions", 0),
                                      own.get("additive", False))]
+            self.shifting = self.processes[0]       # which "Shift" asks
+            if own.get("nearest", False):
+                self.processes = [nearest.instead(self.shifting)]
             if own.get("line", False):
                 line = Line(Design(given[0], False), given[1], scaling.center[self.slots],
                             scaling.scale[self.slots], scaling.scaled(y),
                             model.config["target"]["clip"])
                 if line.wins(self.processes[0], y):
                     self.processes = [line]
+                    self.shifting = line
             if trees:
                 self.trees = shared(NumberTrees, *given[:2],
                                     x[:, self.features],

@@ -44,7 +44,7 @@ class Shifts:
         target and with the cells of its donors, and the inverse of the variance of that.
         """
         tokeniser = donors.tokeniser
-        scaling, process = tokeniser.scaling, tokeniser.processes[0]
+        scaling, process = tokeniser.scaling, tokeniser.shifting
         variants, weights, _ = donors.lent(row)
 
         def features(x):

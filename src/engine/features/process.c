@@ -18,6 +18,7 @@
 #include "engine/features/process_directions.h"
 #include "engine/features/process_fit.h"
 #include "engine/features/process_line.h"
+#include "engine/features/process_near.h"
 #include "engine/features/process_points.h"
 #include "engine/features/spread.h"
 
@@ -392,6 +393,8 @@ tnp_process_build(const TnpModel *model, const TnpRows *rows, TnpStats *stats, T
 	if (!factorise_carriers(stats, p))
 		return tnp_fail(error, TNP_BAD_VALUE, "the rows are too large for the model");
 	status = take_in(model, rows, stats, p, error);
+	if (status == TNP_OK && model->config.encode_x.nearest)
+		status = tnp_near_weigh(model, rows, stats, p, error);
 	if (status == TNP_OK && model->config.encode_x.line)
 		status = weigh_line(model, rows, stats, p, error);
 	return status;
@@ -421,10 +424,15 @@ left_out_bytes(const TnpProcess *p)
 bool
 tnp_process_copy(const TnpEnv *env, const TnpProcess *from, TnpProcess *to)
 {
+	TnpNearRows	nearest;
+
 	memset(to, 0, sizeof(*to));
 	if (from->n_features == 0)
 		return true;
 	*to = *from;
+	if (!tnp_near_copy(env, &from->nearest, &nearest))
+		return false;
+	to->nearest = nearest;
 	to->direction = from->n_directions > 0 ? tnp_alloc(env, 1, direction_bytes(from)) : NULL;
 	to->points.value = from->points.n > 0 ? tnp_alloc(env, 1, points_bytes(from)) : NULL;
 	to->weight = tnp_alloc(env, 1, block_bytes(from));
@@ -455,6 +463,7 @@ tnp_process_free(const TnpEnv *env, TnpProcess *process)
 	tnp_free(env, process->points.value);
 	tnp_free(env, process->weight);
 	tnp_free(env, process->left_out);
+	tnp_near_free(env, &process->nearest);
 	memset(process, 0, sizeof(*process));
 }
 
@@ -462,7 +471,7 @@ size_t
 tnp_process_bytes(const TnpProcess *process)
 {
 	return process->n_features == 0 ? 0 : direction_bytes(process) + points_bytes(process)
-		+ block_bytes(process) + left_out_bytes(process);
+		+ block_bytes(process) + left_out_bytes(process) + tnp_near_bytes(&process->nearest);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -544,6 +553,21 @@ say_of_rows(const TnpModel *model, const TnpStats *stats, const double *x, int w
 	}
 }
 
+/* The same where nearest rows tell. */
+static void
+say_of_near(const TnpModel *model, const TnpStats *stats, const double *x, int width, int n_rows,
+			float *out, size_t step)
+{
+	for (int r = 0; r < n_rows; r++, out += step)
+	{
+		double		rest,
+					mean = tnp_near_say(model, stats, x + (size_t) r * width, &rest);
+
+		out[0] = (float) tnp_soft_clip(mean, model->config.target_clip);
+		out[1] = (float) (0.5 * log(stats->process.nearest.variance * rest));
+	}
+}
+
 void
 tnp_process_features(const TnpModel *model, const TnpStats *stats, const TnpRows *rows,
 					 int64_t first, int n, bool in_context, float *out, size_t step)
@@ -551,14 +575,18 @@ tnp_process_features(const TnpModel *model, const TnpStats *stats, const TnpRows
 	const TnpProcess *p = &stats->process;
 	int			own = !in_context || first >= stats->n0 ? 0
 		: stats->n0 - first < n ? (int) (stats->n0 - first) : n;
-	float		noise = (float) (0.5 * log(p->variance * p->noise));
+	bool		near = p->nearest.points.n > 0;
+	float		noise = (float) (0.5 * log(near ? p->nearest.variance * p->nearest.noise
+										   : p->variance * p->noise));
 
 	for (int r = 0; r < own; r++)
 		for (int k = 0; k < 2; k++)
 			out[r * step + k] = p->left_out[2 * (first + r) + k];
 	for (int r = own; r < n; r += MANY)
-		say_of_rows(model, stats, rows->x + (first + r) * rows->n_features, rows->n_features,
-					n - r < MANY ? n - r : MANY, out + r * step, step);
+		(near ? say_of_near : say_of_rows) (model, stats,
+											rows->x + (first + r) * rows->n_features,
+											rows->n_features, n - r < MANY ? n - r : MANY,
+											out + r * step, step);
 	for (int r = 0; r < n; r++)
 	{
 		out[r * step + 2] = noise;

@@ -4,6 +4,9 @@
  * after the prefix, and all of what they do not reach, so that rows behind the last of the context
  * tell of each other (docs/model-format.md section 9, "head.process_chain").
  *
+ * Where nearest rows tell (section 5, "Nearest rows") those of the chain are rows like the others:
+ * what the latter say is `mean`, and a row of `factor` has the weights of the chain's.
+ *
  * A chain remembers its last TNP_CHAIN_KEEPS to TNP_CHAIN_ROWS - 1 rows: it forgets many at a time,
  * because what is left is then factorised anew.
  *
@@ -17,6 +20,7 @@
 #include "engine/base/cholesky.h"
 #include "engine/features/column.h"
 #include "engine/features/process.h"
+#include "engine/features/process_near.h"
 #include "engine/features/process_points.h"
 
 bool
@@ -69,6 +73,29 @@ tnp_process_chain_reset(TnpProcessChain *chain)
 	chain->n = 0;
 }
 
+static bool
+by_nearest(const TnpProcessChain *chain)
+{
+	return chain->stats->process.nearest.points.n > 0;
+}
+
+/* Row i of the factor is the weights of the rows before it; and its mean and variance. */
+static void
+ask_nearest(TnpProcessChain *chain, int i)
+{
+	const TnpNearRows *nearest = &chain->stats->process.nearest;
+	double	   *own = chain->factor + (size_t) i * TNP_CHAIN_ROWS;
+	TnpNeighbours found;
+
+	tnp_near_find(chain->stats, nearest, &chain->points, i, &chain->points, i, &found);
+	memset(own, 0, TNP_CHAIN_ROWS * sizeof(double));
+	for (int r = 0; r < found.n; r++)
+		if (found.row[r] >= nearest->points.n)
+			own[found.row[r] - nearest->points.n] = found.weight[r];
+	chain->mean[i] = tnp_near_mean(nearest, &found);
+	chain->variance[i] = found.rest;
+}
+
 /*
  * Row i of the factor, from the rows before it. What is left of its variance has the noise in it,
  * whatever rounding says.
@@ -107,6 +134,11 @@ tnp_process_chain_ask(TnpProcessChain *chain, const double *x)
 				carriers = chain->stats->process.n_features;
 
 	tnp_points_set(chain->model, chain->stats, x, &chain->points, i);
+	if (by_nearest(chain))
+	{
+		ask_nearest(chain, i);
+		return;
+	}
 	chain->variance[i] = tnp_process_reach(chain->model, chain->stats, x,
 										   chain->reached + (size_t) i * carriers,
 										   chain->unknown + (size_t) i * carriers,
@@ -119,10 +151,12 @@ tnp_process_chain_say(const TnpProcessChain *chain, const TnpProcessTold *told, 
 {
 	const double *own = chain->factor + (size_t) chain->n * TNP_CHAIN_ROWS;
 	double		mean = chain->mean[chain->n] + tnp_dot(chain->n, own, told->news),
-				rest = chain->n == 0 ? chain->variance[0] : own[chain->n] * own[chain->n];
+				rest = chain->n == 0 || by_nearest(chain) ? chain->variance[chain->n]
+		: own[chain->n] * own[chain->n];
+	const TnpProcess *p = &chain->stats->process;
 
-	said[0] = (float) tnp_process_mean(chain->model, &chain->stats->process, mean);
-	said[1] = (float) (0.5 * log(chain->stats->process.variance * rest));
+	said[0] = (float) tnp_process_mean(chain->model, p, mean);
+	said[1] = (float) (0.5 * log((by_nearest(chain) ? p->nearest.variance : p->variance) * rest));
 }
 
 void
@@ -137,7 +171,8 @@ hear(const TnpProcessChain *chain, int i, TnpProcessTold *told)
 {
 	const double *own = chain->factor + (size_t) i * TNP_CHAIN_ROWS;
 
-	told->news[i] = (told->away[i] - tnp_dot(i, own, told->news)) / own[i];
+	told->news[i] = by_nearest(chain) ? told->away[i]
+		: (told->away[i] - tnp_dot(i, own, told->news)) / own[i];
 }
 
 void
@@ -146,7 +181,7 @@ tnp_process_chain_tell(const TnpProcessChain *chain, double y, TnpProcessTold *t
 	int			i = chain->n - 1;
 
 	told->away[i] = tnp_process_target(chain->model, chain->stats, &chain->stats->process, y)
-		- chain->mean[i];
+		- (by_nearest(chain) ? 0 : chain->mean[i]);
 	hear(chain, i, told);
 }
 
@@ -171,7 +206,7 @@ tnp_process_chain_forget(TnpProcessChain *chain)
 	memmove(chain->mean, chain->mean + gone, kept * sizeof(double));
 	memmove(chain->variance, chain->variance + gone, kept * sizeof(double));
 	chain->n = TNP_CHAIN_KEEPS;
-	for (int i = 0; i < chain->n; i++)
+	for (int i = 0; i < chain->n && !by_nearest(chain); i++)
 		factorise_row(chain, i);
 	return true;
 }

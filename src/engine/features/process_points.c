@@ -95,16 +95,24 @@ TNP_WIDE(add_axis, (double *restrict out, const double *restrict value,
 		 (out, value, label, own_value, own_label, w, apart, first, n))
 
 void
+tnp_points_distances_between(const TnpStats *stats, const TnpPoints *from, int i,
+							 const TnpPoints *points, int first, int last, const double *weight,
+							 double *out)
+{
+	for (int j = 0; j < last - first; j++)
+		out[j] = 0;
+	for (int s = 0; s < points->n_axes; s++)
+		add_axis(out, points->value + (size_t) s * points->n + first,
+				 points->label + (size_t) s * points->n + first,
+				 from->value[(size_t) s * from->n + i], from->label[(size_t) s * from->n + i],
+				 weight[s], weight[s] * tnp_points_label_distance(stats, s), 0, last - first);
+}
+
+void
 tnp_points_distances(const TnpStats *stats, const TnpPoints *from, int i, const TnpPoints *points,
 					 int first, const double *weight, double *out)
 {
-	for (int j = first; j < points->n; j++)
-		out[j] = 0;
-	for (int s = 0; s < points->n_axes; s++)
-		add_axis(out, points->value + (size_t) s * points->n,
-				 points->label + (size_t) s * points->n, from->value[(size_t) s * from->n + i],
-				 from->label[(size_t) s * from->n + i], weight[s],
-				 weight[s] * tnp_points_label_distance(stats, s), first, points->n);
+	tnp_points_distances_between(stats, from, i, points, first, points->n, weight, out + first);
 }
 
 /* Rational quadratic of shape 4 (Rasmussen & Williams 2006, eq. 4.19). */

@@ -34,6 +34,11 @@ void		tnp_points_distances(const TnpStats *stats, const TnpPoints *from, int i,
 								 const TnpPoints *points, int first, const double *weight,
 								 double *out);
 
+/* Those of points first … last - 1, along as many axes as `points` has: out [last - first]. */
+void		tnp_points_distances_between(const TnpStats *stats, const TnpPoints *from, int i,
+										 const TnpPoints *points, int first, int last,
+										 const double *weight, double *out);
+
 /*
  * In place of squared distances first … n - 1 the correlations, and in slope, unless NULL, the
  * derivatives of these.

@@ -35,12 +35,14 @@ tnp_record_build(TnpStats *stats)
 	float	   *out = stats->record;
 	double		sum = 0,
 				most = 0;
-	int			axes = p->is_line ? 0 : p->points.n_axes;
+	bool		near = p->nearest.points.n > 0;
+	const double *weight = near ? p->nearest.weight : p->weight;
+	int			axes = p->is_line ? 0 : near ? p->nearest.points.n_axes : p->points.n_axes;
 
 	for (int a = 0; a < axes; a++)
 	{
-		sum += p->weight[a];
-		most = fmax(most, p->weight[a]);
+		sum += weight[a];
+		most = fmax(most, weight[a]);
 	}
 	out[0] = log_square(p->square);
 	out[1] = log_square(p->square_near);

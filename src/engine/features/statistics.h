@@ -195,6 +195,19 @@ typedef struct TnpTargetLevels
 	double		value[TNP_TARGET_LEVELS];
 } TnpTargetLevels;
 
+#define TNP_NEAR_AXES 3		/* slots at most, of which nearest rows may tell */
+
+/* All rows of the prefix, of which the nearest tell of a row (process_near.c). */
+typedef struct TnpNearRows
+{
+	TnpPoints	points;			/* n: 0 where the process tells */
+	double	   *target;			/* [n] behind the points; clipped */
+	double		weight[TNP_NEAR_AXES],	/* of squared distances */
+				noise,			/* in units of the variance */
+				variance;
+	bool		is_rough;		/* the correlation falls with the distance, not with its square */
+} TnpNearRows;
+
 /* The Gaussian process of the prefix (process.c), or a line in its place (process_line.c). */
 typedef struct TnpProcess
 {
@@ -214,6 +227,7 @@ typedef struct TnpProcess
 	double		share,			/* of the correlation that is a mean over axes, mostly 0 */
 				noise,			/* in units of the variance */
 				variance;
+	TnpNearRows	nearest;		/* what it says of rows may be theirs, and what follows is then */
 	float	   *left_out;		/* [n0, 2] mean and log of the deviation of rows left out */
 	double		density,		/* mean log density of the prefix rows, left out, and */
 				quality,		/* what is said of it */

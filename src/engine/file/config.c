@@ -285,6 +285,7 @@ static const TnpKey encoder_rows_keys[] = {
 	TNP_BOOLEAN_OPTIONAL("process", TnpEncoderConfig, process),
 	TNP_INTEGER_OPTIONAL("directions", TnpEncoderConfig, directions, 1, TNP_MOST_DIRECTIONS),
 	TNP_BOOLEAN_OPTIONAL("additive", TnpEncoderConfig, additive),
+	TNP_BOOLEAN_OPTIONAL("nearest", TnpEncoderConfig, nearest),
 	TNP_BOOLEAN_OPTIONAL("line", TnpEncoderConfig, line),
 	TNP_BOOLEAN_OPTIONAL("labels", TnpEncoderConfig, labels),
 	TNP_INTEGER_OPTIONAL("donors", TnpEncoderConfig, donors, 1, TNP_MOST_DONORS),

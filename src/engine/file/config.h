@@ -58,6 +58,7 @@ typedef struct TnpEncoderConfig
 	bool		process;		/* rows: what a Gaussian process says beside the cells */
 	int			directions;		/* rows: that the process has beside the columns, at most */
 	bool		additive;		/* rows: the process may be a sum over columns in part */
+	bool		nearest;		/* rows: the nearest rows may say more */
 	bool		line;			/* rows: a line may take its place */
 	bool		labels;			/* rows: numbers that name groups may be labels, too */
 	int			donors;			/* rows: that a query borrows absent cells from, 0 for none */

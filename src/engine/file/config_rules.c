@@ -180,6 +180,8 @@ tnp_config_check(const TnpConfig *c, TnpError *error)
 		 "embedder.x.directions needs embedder.x.process", NULL, 0, NULL, 0},
 		{rows && c->encode_x.additive && !c->encode_x.process,
 		 "embedder.x.additive needs embedder.x.process", NULL, 0, NULL, 0},
+		{rows && c->encode_x.nearest && !c->encode_x.process,
+		 "embedder.x.nearest needs embedder.x.process", NULL, 0, NULL, 0},
 		{rows && c->encode_x.line && !c->encode_x.process,
 		 "embedder.x.line needs embedder.x.process", NULL, 0, NULL, 0},
 		{rows && c->encode_x.labels && !c->encode_x.process && !c->encode_x.logistic,
