@@ -37,6 +37,7 @@ rows = objects(
         "process": boolean,
         "directions": integer(1, 8),
         "additive": boolean,
+        "nearest": boolean,
         "line": boolean,
         "labels": boolean,
         "donors": integer(1, 64),
@@ -258,6 +259,7 @@ def model_rules(c):
     yield process and not inputs.get("clip"), "embedder.x.process needs inputs.clip"
     yield "directions" in x and not process, "embedder.x.directions needs embedder.x.process"
     yield bool(x.get("additive")) and not process, "embedder.x.additive needs embedder.x.process"
+    yield bool(x.get("nearest")) and not process, "embedder.x.nearest needs embedder.x.process"
     yield bool(x.get("line")) and not process, "embedder.x.line needs embedder.x.process"
     yield (bool(x.get("labels")) and not process and not x.get("logistic"),
            "embedder.x.labels needs embedder.x.process or embedder.x.logistic")

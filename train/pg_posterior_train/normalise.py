@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
-from . import line, process, record, ridge
+from . import line, nearest, process, record, ridge
 from .clip import soft_clip, unclip
 from .donors import Slots
 from .far import near_targets
@@ -344,9 +344,14 @@ def cells(tasks, y_input, prefix, config, found=None, chain=None):
     if tokeniser.get("process", False):
         kept = [] if found is not None and tokeniser.get("shift", False) else None
         records = [] if config["head"].get("process_record", False) else None
+        ends = [] if tokeniser.get("nearest", False) else None
         said = process.opinions(z, bins, used, kinds, y_input, prefix, knee,
                                 tokeniser.get("directions", 0), tokeniser.get("additive", False),
-                                chain, kept, records)
+                                chain, kept, records, ends)
+        if ends is not None:
+            # what is kept for shifts stays the process's
+            said = nearest.instead(said, ends[0], z, bins, used, kinds, y_input, prefix, knee,
+                                   chain, records)
         density = unclip(said[:, 0, 3].double(), knee)
         if tokeniser.get("line", False):
             whole = scale_features(x, prefix).nan_to_num(0.0).gather(2, wide)

@@ -439,7 +439,7 @@ def along(z, missing, used, categorical, y, most):
 
 @torch.no_grad()
 def opinions(z, bins, used, categorical, y_input, prefix, clip, directions=0, is_additive=False,
-             chain=None, kept=None, records=None):
+             chain=None, kept=None, records=None, ends=None):
     """[B, N, NUMBERS]: mean (clipped), log of its standard deviation, log of the noise's, mean log
     density of the prefix's rows, left out.
 
@@ -447,7 +447,8 @@ def opinions(z, bins, used, categorical, y_input, prefix, clip, directions=0, is
     scaled and clipped targets; how many directions the process may have; whether its correlation
     may be a mean over axes in part; the chain (process_chain.Chain) that the queries are of.
     `kept`, a list, gets a shift.Known of each task; `records`, a list, what the process has of its
-    record, record.squares() and record.learnt().
+    record, record.squares() and record.learnt(); `ends`, a list, the logs of the weights of the
+    slots, directions left out, and of the noise, [B, S + 1].
     """
     wide, head = z.double(), y_input[:, :prefix].double()
     missing = bins[:, :prefix] == BINS - 1
@@ -491,6 +492,8 @@ def opinions(z, bins, used, categorical, y_input, prefix, clip, directions=0, is
             theta = climb_on(fit, theta, axes.rows(rows), steps, rate)
         else:
             theta = climb(fit, theta, steps, rate)
+    if ends is not None:
+        ends.append(torch.cat([theta[:, :slots.shape[2]], theta[:, used.shape[1], None]], 1))
     rows = spread_rows(head, slots[:, :prefix], missing, STAGES[-1][0])
     mean, spread, noise, rest = sparse(points, coordinate, theta, rows, y_input.double(), prefix,
                                        axes, chain, kept)
