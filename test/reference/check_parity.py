@@ -248,7 +248,8 @@ def case_noise(model):
     """Columns that say something, alone or together, among columns of noise: what a model that
     prunes leaves out must be the same.
     """
-    if not model.config["embedder"].get("x", {}).get("prune", False):
+    own = model.config["embedder"].get("x", {})
+    if not own.get("prune", False):
         return
     random = np.random.RandomState(91)
     n, wide = 90, 24
@@ -259,10 +260,35 @@ def case_noise(model):
          + 0.3 * random.standard_normal(n + 8))
     encoding = build(model, x[:n], y[:n], whole_prefix(model, n))
     slots = encoding.statistics.tokeniser.slots
-    assert 8 < len(slots) < wide and {3, 20} <= set(slots), slots
+    assert len(slots) < wide or own.get("prune_judged", False), slots
+    assert 8 < len(slots) and {3, 20} <= set(slots), slots
     yield Case(f"noise among {wide} columns",
                request(x[:n], y[:n], None, "whole", queries=cells(x[n:])),
                predictions(encoding, x[n:]))
+
+
+def case_judged(model):
+    """Twelve columns, of which three say something only together, some cells missing, and then twelve
+    of which nothing hides: what a model that judges its pruning leaves out must be the same.
+    """
+    if not model.config["embedder"].get("x", {}).get("prune_judged", False):
+        return
+    random = np.random.RandomState(17)
+    n, wide = 300, 12
+    x = random.standard_normal((n + 8, wide))
+    x[random.uniform(size=n + 8) < 0.05, 4] = np.nan
+    x[:, 11] = random.randint(0, 3, n + 8)
+    kinds = ["numeric"] * 11 + ["categorical"]
+    hidden = x[:, 0] * x[:, 7] * x[:, 10] + 0.1 * random.standard_normal(n + 8)
+    plain = np.nansum(x[:, :9], axis=1) + 0.5 * random.standard_normal(n + 8)
+    for name, y, all_stay in (("a product of three of", hidden, True),
+                              ("a sum of most of", plain, False)):
+        encoding = build(model, x[:n], y[:n], whole_prefix(model, n), kinds)
+        slots = encoding.statistics.tokeniser.slots
+        assert (len(slots) == wide) == all_stay, slots
+        yield Case(f"{name} {wide} columns",
+                   request(x[:n], y[:n], kinds, "whole", queries=cells(x[n:])),
+                   predictions(encoding, x[n:]))
 
 
 def case_pairs(model):
@@ -1309,7 +1335,7 @@ def check_refusals(tap, model, tool, kernels, label):
 
 
 CASES = (case_sizes, case_constant, case_unit, case_middle, case_each_target, case_wide, case_power,
-         case_split, case_noise, case_pairs, case_process, case_process_ties, case_tied_labels,
+         case_split, case_noise, case_judged, case_pairs, case_process, case_process_ties, case_tied_labels,
          case_process_directions, case_process_groups, case_process_additive,
          case_process_share_start, case_nearest, case_line, case_labels, case_directions,
          case_short, case_grow, case_evidence, case_classes, case_class_order, case_one_class,

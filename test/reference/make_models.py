@@ -244,6 +244,11 @@ MODELS = {
                                                shift=True), MLP),
                      "head": {**MIXTURE, "process": 7, "process_record": True,
                               "process_chain": True, "trees": 0.8, "few_values": 0.5}},
+    "rows_judged": {**TABULAR, "inputs": {"max_features": 40, "scaling": "prefix", "clip": 3},
+                    "embedder": additive(rows(None, ridge=True, prune=True, prune_judged=True,
+                                              process=True, directions=2, donors=3, shift=True,
+                                              codes="targets"), MLP),
+                    "head": {**MIXTURE, "process": 7, "process_record": True}},
     # of all tables, whose other columns it does not use
     "rows_nearest_few": {**TABULAR, "inputs": {"max_features": 3, "scaling": "prefix", "clip": 3},
                          "embedder": additive(rows(None, process=True, nearest=True), MLP)},

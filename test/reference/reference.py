@@ -27,6 +27,8 @@ from sums import SumsEncoding, statistics_of
 from trees import pulled
 from trunk import head_outputs, run
 
+ALL_SLOTS_AHEAD, ALL_TOGETHER = 0.1, 12.0    # nats a row, and of all rows
+
 
 class Model:
     """A configuration and its tensors (float64)."""
@@ -368,6 +370,17 @@ def class_places(kinds, x, y, classes):
     return np.argsort(np.lexsort((np.arange(classes), -total, -count))).astype(float)
 
 
+def judged(make):
+    """make(named, prune) where it prunes only if rows left out are not known better without."""
+    plain = make(())
+    if not plain.pruned:
+        return make
+    whole = make((), False)
+    ahead = whole.processes[0].density - plain.processes[0].density
+    better = ahead > ALL_SLOTS_AHEAD + ALL_TOGETHER / plain.n0
+    return lambda named: make(named, not better)
+
+
 def build(model, x, y, prefix, kinds=None, classes=None):
     """
     An encoding of raw rows x [n, F] (NaN: missing), y [n]; statistics from the first `prefix`, or
@@ -394,10 +407,12 @@ def build(model, x, y, prefix, kinds=None, classes=None):
                                  tokeniser=None, donors=None, classes=classes, place=place,
                                  near=near, said={})
     if model.has_tokeniser:
-        def tokeniser(named):
+        def tokeniser(named, prune=True):
             return RowTokeniser(model, Scaling(model.config, kinds, x[:n0], seen, near_y, named),
-                                x[:n0], seen, classes)
+                                x[:n0], seen, classes, prune)
 
+        if model.config["embedder"]["x"].get("prune_judged", False):
+            tokeniser = judged(tokeniser)
         if model.config["embedder"]["x"].get("labels", False):
             statistics.tokeniser = with_labels(tokeniser, kinds, x[:n0], seen)
         else:

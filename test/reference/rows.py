@@ -391,10 +391,10 @@ def on_levels(means, sds, levels, narrow):
 
 class RowTokeniser:
     """Rows -> vectors, with statistics frozen at the prefix x [n0, F], y [n0] (raw); `classes` is
-    the number of classes, or None.
+    the number of classes, or None; without `prune` no slot is left out.
     """
 
-    def __init__(self, model, scaling, x, y, classes=None):
+    def __init__(self, model, scaling, x, y, classes=None, prune=True):
         self.classes, self.room = classes, model.config["head"].get("classes")
         self.model = model
         self.scaling = scaling
@@ -409,8 +409,10 @@ class RowTokeniser:
         self.slots = order[:model.config["inputs"]["max_features"]]
         own = model.config["embedder"]["x"]
         many = "prune_below" in own and self.n0 >= own["prune_below"] * len(self.slots)
-        if own.get("prune", False) and len(self.slots) > ALWAYS_KEPT and not many:
+        whole = len(self.slots)
+        if own.get("prune", False) and prune and whole > ALWAYS_KEPT and not many:
             self.slots = self.prune(codes, z, targets)
+        self.pruned = len(self.slots) < whole
         self.features = [scaling.sources[f] for f in self.slots]
         self.ridges, self.processes, self.logistics = [], [], []
         given = [self.cards[f] for f in self.slots], codes[:, self.slots], z[:, self.slots], targets

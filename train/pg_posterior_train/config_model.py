@@ -31,6 +31,7 @@ rows = objects(
         "ridge": boolean,
         "logistic": boolean,
         "prune": boolean,
+        "prune_judged": boolean,
         "prune_below": integer(1, 1000000),
         "pairs": boolean,
         "absent": boolean,
@@ -237,6 +238,8 @@ def model_rules(c):
     yield bool(x.get("shift")) and head["kind"] not in (
         "gaussian", "mixture"), 'embedder.x.shift needs head.kind "gaussian" or "mixture"'
     yield bool(x.get("pairs")) and not x.get("prune"), "embedder.x.pairs needs embedder.x.prune"
+    yield x.get("prune_judged", False) and not (x.get("prune") and x.get("process")), (
+        "embedder.x.prune_judged needs embedder.x.prune and embedder.x.process")
     yield "prune_below" in x and not x.get("prune"), "embedder.x.prune_below needs embedder.x.prune"
     ordered = target.get("order") == "counts"
     yield (x.get("codes") == "targets" and is_class and not ordered,

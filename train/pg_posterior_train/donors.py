@@ -2,7 +2,7 @@
 "Donors"), and the joining of their answers (section 8).
 """
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -182,7 +182,7 @@ def lend(tasks, y, rows, n0, slots, most, shifts=None, classes=False):
                 shift[b, m, :len(found)] = found
     asked = torch.cat([tasks.x[:, :rows], torch.from_numpy(cells).flatten(1, 2)], 1)
     targets = torch.cat([tasks.y[:, :rows], tasks.y[:, rows:].repeat_interleave(count, 1)], 1)
-    return Variants(Tasks(asked, targets, tasks.categorical, tasks.number), count,
+    return Variants(replace(tasks, x=asked, y=targets), count,
                     torch.from_numpy(weights), torch.from_numpy(sample), torch.from_numpy(labels),
                     torch.from_numpy(alike),
                     None if shifts is None else torch.from_numpy(shift))

@@ -5,7 +5,7 @@ Everything is batched over tasks: x [B, N, F], y [B, N]; the first `prefix` rows
 statistic.
 """
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -19,6 +19,7 @@ from .power import power_features
 from .split import OWN, REST, lots, split_labels
 
 NUMERIC_BINS, CATEGORY_BINS, MISSING_BIN = 8, 16, 16
+ALL_SLOTS_AHEAD, ALL_TOGETHER = 0.1, 12.0     # nats a row, and of all rows
 RELEVANCE_STEPS = 2.0 ** 20    # relevance is compared in steps: equal up to rounding is equal
 
 
@@ -315,6 +316,8 @@ def cells(tasks, y_input, prefix, config, found=None, chain=None):
                              config["inputs"]["max_features"])
     below, slots = tokeniser.get("prune_below", 0), used.sum(1)
     many = prefix >= below * slots if below else torch.zeros_like(slots, dtype=torch.bool)
+    if tasks.all_slots is not None:
+        many = many | tasks.all_slots
     if tokeniser.get("prune", False) and order.shape[1] > ridge.ALWAYS_KEPT and not many.all():
         wide = order[:, None].expand(-1, prefix, -1)
         keep = ridge.worth_keeping(z[:, :prefix].gather(2, wide), bins[:, :prefix].gather(2, wide),
@@ -367,6 +370,26 @@ def cells(tasks, y_input, prefix, config, found=None, chain=None):
     return torch.cat(parts, 2)
 
 
+def judged(tasks, y_input, prefix, config):
+    """Tasks that know whether rows of the prefix that are left out are predicted better with all
+    slots than without those that look like noise.
+    """
+    if not config["embedder"].get("x", {}).get("prune_judged", False) or (
+            tasks.all_slots is not None):
+        return tasks
+
+    def said(all_slots):
+        found = []
+        cells(replace(tasks, all_slots=all_slots), y_input, prefix, config, found)
+        return found[0].used.sum(1), found[0].density
+
+    none = torch.zeros(len(tasks.y), dtype=torch.bool, device=tasks.y.device)
+    (some, before), (whole, after) = said(none), said(~none)
+    better = (whole > some) & (
+        after > before + ALL_SLOTS_AHEAD + ALL_TOGETHER / prefix)
+    return replace(tasks, all_slots=better)
+
+
 def as_labels(tasks, y_input, prefix, config):
     """Tasks whose features of many labels are split, and whose numbers that name groups stand as
     labels, too, if the model wants that; tasks that have been through this stay as they are.
@@ -374,6 +397,9 @@ def as_labels(tasks, y_input, prefix, config):
     def split(given, named):
         return split_labels(given, y_input, prefix, config, named)
 
+    if tasks.all_slots is None:
+        plain = judged(split(tasks, None), y_input, prefix, config)
+        tasks = replace(tasks, all_slots=plain.all_slots)
     if not config["embedder"].get("x", {}).get("labels", False) or tasks.number is not None:
         return split(tasks, None)
     return settled(add_labels(tasks, y_input, prefix, config, cells, split))

@@ -3,6 +3,7 @@ densities.
 """
 import copy
 import math
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -151,9 +152,8 @@ def shifts_of(tasks, y, statistics, config, slots, most):
         variants = [v for _, v, _ in made]
         if variants:
             more[b, :sum(map(len, variants))] = np.concatenate(variants)
-    asked = Tasks(torch.cat([tasks.x[:, :statistics], torch.from_numpy(more)], 1),
-                  torch.cat([tasks.y[:, :statistics], tasks.y[:, :1].expand(-1, count)], 1),
-                  tasks.categorical, tasks.number)
+    asked = replace(tasks, x=torch.cat([tasks.x[:, :statistics], torch.from_numpy(more)], 1),
+                    y=torch.cat([tasks.y[:, :statistics], tasks.y[:, :1].expand(-1, count)], 1))
     keep, out = [], []
     y_input = scale_targets(asked.y, statistics, config, asked.x)[1]
     cells(asked, y_input, statistics, config, keep)

@@ -151,4 +151,4 @@ def split_labels(tasks, y_input, prefix, config, named=None):
             of[b, x.shape[2] + i] = number[b][i]
     labelled = torch.ones(len(x), wide, dtype=torch.bool, device=tasks.x.device)
     return Tasks(torch.from_numpy(grown).to(tasks.x), tasks.y,
-                 torch.cat([tasks.categorical, labelled], 1), of)
+                 torch.cat([tasks.categorical, labelled], 1), of, tasks.all_slots)

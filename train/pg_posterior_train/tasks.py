@@ -11,12 +11,14 @@ class Tasks:
     x [B, N, F]: raw features, NaN where missing; a categorical cell holds its identity, an integer
     >= 0. y [B, N]: raw targets. categorical [B, F]: which columns are categorical. number [B, F] of
     tasks that have been split: the column whose numbers such a column has as labels, else -1.
+    all_slots [B] of tasks that have been judged: where nothing is left out that looks like noise.
     """
 
     x: torch.Tensor
     y: torch.Tensor
     categorical: torch.Tensor
     number: torch.Tensor | None = None
+    all_slots: torch.Tensor | None = None
 
     def to(self, *args):
         return Tasks(self.x.to(*args), self.y.to(*args),

@@ -6,7 +6,8 @@ import torch
 
 from pg_posterior_train import ridge
 from pg_posterior_train.mixture import Mixture
-from pg_posterior_train.normalise import cells, encode_categories, codes_by_targets, scale_targets
+from pg_posterior_train.normalise import (as_labels, cells, codes_by_targets, encode_categories,
+                                          judged, scale_targets)
 from pg_posterior_train.predict import Prediction
 from pg_posterior_train.tasks import Tasks
 
@@ -123,6 +124,25 @@ class Pruning(unittest.TestCase):
             flat = cells(Tasks(x, y, kinds), y_input, 180, model)[..., : 12 * 8]
             used = flat[0, 0].reshape(12, 8)[:, 4] != 0
             self.assertEqual(bool(used.all()), all_stay)
+
+    def test_pruning_is_judged_for_each_task(self):
+        """Columns that say something only together stay, those of noise do not."""
+        g = torch.Generator().manual_seed(2)
+        x = torch.randn(2, 300, 12, generator=g, dtype=torch.float64)
+        wave = (2 * x[0, :, 0]).sin() * (2 * x[0, :, 7]).sin()
+        y = torch.stack([wave, x[1, :, :8].sum(1)])
+        y = y + 0.1 * torch.randn(2, 300, generator=g, dtype=torch.float64)
+        tasks = Tasks(x, y, torch.zeros(2, 12, dtype=torch.bool))
+        model = model_with(prune=True, prune_judged=True, process=True)
+        _, y_input, _, _ = scale_targets(y, 300, model)
+        found = judged(tasks, y_input, 300, model)
+        self.assertEqual(found.all_slots.tolist(), [True, False])
+        self.assertIs(judged(found, y_input, 300, model), found)
+        self.assertIs(as_labels(tasks, y_input, 300, model).x, x)
+        flat = cells(found, y_input, 300, model)[..., : 12 * 8].reshape(2, 300, 12, 8)
+        used = (flat[:, 0, :, 4] != 0).sum(1)
+        self.assertEqual(int(used[0]), 12)
+        self.assertLess(int(used[1]), 12)
 
 
 if __name__ == "__main__":

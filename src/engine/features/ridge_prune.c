@@ -64,7 +64,10 @@ tnp_ridge_prune(const TnpModel *model, const TnpRows *rows, TnpStats *stats, Tnp
 			(double) stats->n0 > strictness * CHANCE || heavy[s])
 			stats->slot[kept++] = stats->slot[s];
 	if (status == TNP_OK)
+	{
+		stats->n_pruned = stats->n_slots - kept;
 		stats->n_slots = kept;
+	}
 	tnp_ridge_free(&model->env, &ridge);
 	return status;
 }

@@ -279,7 +279,8 @@ struct TnpStats
 	int			n_columns;		/* features, and behind them the other parts of some */
 	TnpColumn  *columns;		/* [n_columns] with prefix scaling, else NULL */
 	uint64_t   *digest;			/* [n0] while labels are ordered (row_digest.h), else NULL */
-	int			n_slots;		/* row tokeniser: columns used */
+	int			n_slots;		/* row tokeniser: columns used, */
+	int			n_pruned;		/* and those that look like noise */
 	int		   *slot;			/* [n_slots] column of each slot */
 	int			n_classes;		/* K; 0 in a regression model */
 	/* what a classifier's network sees of the caller's classes, once orders_classes is said */

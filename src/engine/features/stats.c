@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "engine/base/compare.h"
+#include "engine/base/mean_sd.h"
 #include "engine/features/logistic.h"
 #include "engine/features/named.h"
 #include "engine/features/orient.h"
@@ -36,86 +37,8 @@
 
 #define SMALLEST_SCALE 1e-100	/* of targets */
 #define LEAST_SCALE 1e-11		/* of targets, to their mean: rounding is far below it */
-#define SMALLEST_SD 1e-140		/* whose square is far from the smallest number */
-#define LARGEST_REST 1e-6		/* of a mean, in standard deviations */
-
-/*
- * Sums over n values, `step` apart, in units of 2^exponent: of their distances from a mean, and of
- * the squares of these.
- */
-static void
-sum_distances(const double *v, int64_t n, int step, int exponent, double mean, double *rest,
-			  double *square)
-{
-	*rest = *square = 0;
-	for (int64_t i = 0; i < n; i++)
-	{
-		double		value = v[i * step],
-					from = (exponent == 0 ? value : ldexp(value, -exponent)) - mean;
-
-		*rest += from;
-		*square += from * from;
-	}
-}
-
-/*
- * Mean and population standard deviation of n values, more than 0, `step` apart and not all equal,
- * in units of 2^exponent; two passes.
- */
-static void
-moments_in_unit(const double *v, int64_t n, int step, int exponent, double *mean, double *sd)
-{
-	double		sum = 0,
-				square,
-				rest;
-
-	for (int64_t i = 0; i < n; i++)
-		sum += exponent == 0 ? v[i * step] : ldexp(v[i * step], -exponent);
-	*mean = sum / n;
-	sum_distances(v, n, step, exponent, *mean, &rest, &square);
-	/*
-	 * the mean of numbers far from zero but near each other has been rounded by more than they
-	 * differ
-	 */
-	if (fabs(rest) > LARGEST_REST * sqrt(square / n) * n)
-	{
-		*mean += rest / n;
-		sum_distances(v, n, step, exponent, *mean, &rest, &square);
-	}
-	*sd = sqrt(square / n);
-}
-
-/*
- * Mean and population standard deviation of n values, `step` apart; where a sum or a square has
- * left the range of a double, in a unit near the largest value.
- */
-static void
-moments(const double *v, int64_t n, int step, double *mean, double *sd)
-{
-	double		largest = 0;
-	bool		differ = false;
-
-	*mean = *sd = 0;
-	if (n == 0)
-		return;
-	for (int64_t i = 0; i < n; i++)
-	{
-		largest = fmax(largest, fabs(v[i * step]));
-		differ = differ || v[i * step] != v[0];
-	}
-	/* a sum of equal values is rounded, and what is left of them would count as a difference */
-	if (!differ)
-	{
-		*mean = v[0];
-		return;
-	}
-	moments_in_unit(v, n, step, 0, mean, sd);
-	if (isfinite(*mean) && isfinite(*sd) && *sd > SMALLEST_SD)
-		return;
-	moments_in_unit(v, n, step, ilogb(largest), mean, sd);
-	*mean = ldexp(*mean, ilogb(largest));
-	*sd = ldexp(*sd, ilogb(largest));
-}
+#define ALL_SLOTS_AHEAD 0.1		/* in nats a row left out, and this over their number */
+#define ALL_TOGETHER 12.0
 
 /* Edges of a numeric column from its m sorted non-missing values. */
 static void
@@ -165,7 +88,7 @@ measure_column(const TnpStats *stats, const TnpRows *rows, double *work, int64_t
 		if (value != work[0])
 			column->constant = false;
 	}
-	moments(work, *m, 1, &column->mean, &column->sd);
+	tnp_mean_and_sd(work, *m, 1, &column->mean, &column->sd);
 	if (column->sd == 0)
 		column->constant = true;
 	if (!isfinite(column->mean) || !isfinite(column->sd))
@@ -461,7 +384,7 @@ build_target(const TnpModel *model, const TnpRows *rows, int t, TnpStats *stats,
 	}
 	else if (c->target_scaling == TNP_SCALE_PREFIX)
 	{
-		moments(rows->y + t, stats->n0, c->n_targets, &center, &sd);
+		tnp_mean_and_sd(rows->y + t, stats->n0, c->n_targets, &center, &sd);
 		scale = tnp_all_equal(rows->y + t, stats->n0, c->n_targets) ? fabs(center)
 			: fmax(sd, LEAST_SCALE * fabs(center));
 		if (scale < SMALLEST_SCALE && !only_zeros(rows, t, stats->n0, c->n_targets))
@@ -563,10 +486,13 @@ build_columns(const TnpModel *model, const TnpRows *rows, const bool *named, Tnp
 	return status;
 }
 
-/* What does not hang on the targets' scale alone, up to what process and regressions say. */
+/*
+ * What does not hang on the targets' scale alone, up to what process and regressions say. Without
+ * `prune` all slots stay; else stats->n_pruned is how many do not.
+ */
 static TnpStatus
-build_opinions(const TnpModel *model, const TnpRows *rows, const bool *named, TnpStats *stats,
-			   TnpError *error)
+build_opinions(const TnpModel *model, const TnpRows *rows, const bool *named, bool prune,
+			   TnpStats *stats, TnpError *error)
 {
 	const TnpConfig *c = &model->config;
 	TnpStatus	status = build_columns(model, rows, named, stats, error);
@@ -575,7 +501,7 @@ build_opinions(const TnpModel *model, const TnpRows *rows, const bool *named, Tn
 		status = build_cards(model, rows, stats, error);
 	if (status == TNP_OK && tnp_fills_slots(model))
 		status = build_slots(model, stats, error);
-	if (status == TNP_OK && c->encode_x.prune)
+	if (status == TNP_OK && prune)
 		status = tnp_ridge_prune(model, rows, stats, error);
 	if (status == TNP_OK && c->encode_x.ridge)
 		status = tnp_ridge_build(model, rows, stats, error);
@@ -600,42 +526,82 @@ free_opinions(const TnpEnv *env, TnpStats *stats)
 	tnp_free(env, stats->slot);
 }
 
+/* Opinions anew, with the targets' scale of stats: to be freed also after a failure. */
+static TnpStatus
+build_other(const TnpModel *model, const TnpRows *rows, const bool *named, bool prune,
+			const TnpStats *stats, TnpStats *other, TnpError *error)
+{
+	*other = *stats;
+	other->n_columns = other->n_slots = other->n_pruned = 0;
+	other->columns = NULL;
+	other->slot = NULL;
+	memset(other->ridge, 0, sizeof(other->ridge));
+	memset(&other->process, 0, sizeof(other->process));
+	memset(&other->logistic, 0, sizeof(other->logistic));
+	other->class_blend_weight = NULL;
+	return build_opinions(model, rows, named, prune, other, error);
+}
+
+/* What was built is `other` from now on, if that is better; what is not is freed. */
+static void
+take_better(const TnpEnv *env, bool better, TnpStats *stats, TnpStats *other)
+{
+	TnpStats	loser = *other;
+
+	if (better)
+	{
+		loser = *stats;
+		*stats = *other;
+	}
+	free_opinions(env, &loser);
+}
+
+/*
+ * Where slots were left out what is built with all of them takes its place, if rows left out are
+ * predicted better: columns of noise say nothing, but those that say something only with others may
+ * look like them. *prune becomes false then.
+ */
+static TnpStatus
+judge_pruning(const TnpModel *model, const TnpRows *rows, TnpStats *stats, bool *prune,
+			  TnpError *error)
+{
+	TnpStats	other;
+	bool		better;
+	TnpStatus	status;
+
+	if (stats->n_pruned == 0)
+		return TNP_OK;
+	status = build_other(model, rows, NULL, false, stats, &other, error);
+	better = status == TNP_OK
+		&& other.process.density > stats->process.density + ALL_SLOTS_AHEAD
+		+ ALL_TOGETHER / stats->n0;
+	take_better(&model->env, better, stats, &other);
+	*prune = !better;
+	/* sums without room say nothing of what was built before */
+	return status == TNP_BAD_VALUE ? TNP_OK : status;
+}
+
 /*
  * The same with labels for numbers that are named takes the place of what was built without, if
  * rows left out are predicted better.
  */
 static TnpStatus
-try_labels(const TnpModel *model, const TnpRows *rows, const bool *named, TnpStats *stats,
-		   TnpError *error)
+try_labels(const TnpModel *model, const TnpRows *rows, const bool *named, bool prune,
+		   TnpStats *stats, TnpError *error)
 {
-	TnpStats	other = *stats,
-				loser;
+	TnpStats	other;
 	bool		help = false;
-	TnpStatus	status;
+	TnpStatus	status = build_other(model, rows, named, prune, stats, &other, error);
 
-	other.n_columns = other.n_slots = 0;
-	other.columns = NULL;
-	other.slot = NULL;
-	memset(other.ridge, 0, sizeof(other.ridge));
-	memset(&other.process, 0, sizeof(other.process));
-	memset(&other.logistic, 0, sizeof(other.logistic));
-	other.class_blend_weight = NULL;
-	status = build_opinions(model, rows, named, &other, error);
 	if (status == TNP_OK)
 		status = tnp_labels_help(model, rows, stats, &other, &help, error);
-	loser = other;
-	if (status == TNP_OK && help)
-	{
-		loser = *stats;
-		*stats = other;
-	}
-	free_opinions(&model->env, &loser);
-	/* sums without room say nothing of what was built before */
+	take_better(&model->env, status == TNP_OK && help, stats, &other);
 	return status == TNP_BAD_VALUE ? TNP_OK : status;
 }
 
 static TnpStatus
-add_labels(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpError *error)
+add_labels(const TnpModel *model, const TnpRows *rows, bool prune, TnpStats *stats,
+		   TnpError *error)
 {
 	bool	   *named = tnp_alloc(&model->env, rows->n_features, sizeof(bool)),
 				some = false;
@@ -643,7 +609,7 @@ add_labels(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpError
 		: tnp_columns_name(model, stats, rows, named, &some, error);
 
 	if (status == TNP_OK && some)
-		status = try_labels(model, rows, named, stats, error);
+		status = try_labels(model, rows, named, prune, stats, error);
 	tnp_free(&model->env, named);
 	return status;
 }
@@ -653,10 +619,14 @@ static TnpStatus
 build_inputs(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpError *error)
 {
 	const TnpConfig *c = &model->config;
-	TnpStatus	status = build_opinions(model, rows, NULL, stats, error);
+	bool		prune = c->encode_x.prune;
+	TnpStatus	status = build_opinions(model, rows, NULL, prune, stats, error);
+
+	if (status == TNP_OK && c->encode_x.prune_judged)
+		status = judge_pruning(model, rows, stats, &prune, error);
 
 	if (status == TNP_OK && c->encode_x.labels && tnp_labels_wanted(stats))
-		status = add_labels(model, rows, stats, error);
+		status = add_labels(model, rows, prune, stats, error);
 	if (status == TNP_OK && c->trees_blend_weight > 0)
 		status = tnp_trees_grow(model, rows, stats, &stats->trees, error);
 	if (status == TNP_OK && c->trees_blend_weight > 0 && c->gate_hidden > 0)

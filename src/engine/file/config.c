@@ -277,6 +277,7 @@ static const TnpKey encoder_rows_keys[] = {
 	TNP_BOOLEAN_OPTIONAL("ridge", TnpEncoderConfig, ridge),
 	TNP_BOOLEAN_OPTIONAL("logistic", TnpEncoderConfig, logistic),
 	TNP_BOOLEAN_OPTIONAL("prune", TnpEncoderConfig, prune),
+	TNP_BOOLEAN_OPTIONAL("prune_judged", TnpEncoderConfig, prune_judged),
 	TNP_INTEGER_OPTIONAL("prune_below", TnpEncoderConfig, prune_below, 1, MAX_ROWS),
 	TNP_BOOLEAN_OPTIONAL("pairs", TnpEncoderConfig, pairs),
 	TNP_BOOLEAN_OPTIONAL("absent", TnpEncoderConfig, absent),

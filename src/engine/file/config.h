@@ -50,6 +50,7 @@ typedef struct TnpEncoderConfig
 	bool		ridge;			/* rows: regression features of regressions beside the cells */
 	bool		logistic;		/* rows of a classifier: those of a logistic regression */
 	bool		prune;			/* rows: columns that look like noise are left out */
+	bool		prune_judged;	/* rows: ... unless rows left out are known better with all slots */
 	int			prune_below;	/* rows: ... with fewer rows per column than this; 0: always */
 	bool		pairs;			/* rows: ... but none that says something with another */
 	bool		absent;			/* rows: regressions know the spread of what a missing cell says */

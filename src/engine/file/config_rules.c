@@ -129,6 +129,8 @@ tnp_config_check(const TnpConfig *c, TnpError *error)
 		 0, NULL, 0},
 		{rows && c->encode_x.prune && !c->encode_x.ridge, "embedder.x.prune needs embedder.x.ridge",
 		 NULL, 0, NULL, 0},
+		{rows && c->encode_x.prune_judged && !(c->encode_x.prune && c->encode_x.process),
+		 "embedder.x.prune_judged needs embedder.x.prune and embedder.x.process", NULL, 0, NULL, 0},
 		{rows && c->encode_x.prune_below > 0 && !c->encode_x.prune,
 		 "embedder.x.prune_below needs embedder.x.prune", NULL, 0, NULL, 0},
 		{rows && c->encode_x.pairs && !c->encode_x.prune,
