@@ -200,7 +200,7 @@ find(const TnpStats *stats, const TnpNearRows *nearest, const TnpPoints *from, i
 
 void
 tnp_near_find(const TnpStats *stats, const TnpNearRows *nearest, const TnpPoints *from, int i,
-				 const TnpPoints *chain, int n_chain, TnpNeighbours *found)
+			  const TnpPoints *chain, int n_chain, TnpNeighbours *found)
 {
 	find(stats, nearest, from, i, nearest->points.n, -1, chain, n_chain, TNP_NEAR_ROWS, found);
 }
@@ -516,7 +516,7 @@ make(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, const Tn
 
 TnpStatus
 tnp_near_weigh(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, TnpProcess *p,
-				  TnpError *error)
+			   TnpError *error)
 {
 	TnpProcess	said = *p;
 	TnpNearRows	nearest = {.points = {.n = (int) stats->n0,.n_axes = stats->n_slots}};

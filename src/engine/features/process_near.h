@@ -25,22 +25,22 @@ typedef struct TnpNeighbours
  * better: p->nearest, and what is said of rows left out. Needs the slots of stats.
  */
 TnpStatus	tnp_near_weigh(const TnpModel *model, const TnpRows *rows, const TnpStats *stats,
-							  TnpProcess *p, TnpError *error);
+						   TnpProcess *p, TnpError *error);
 
 /*
  * What tells of point i of `from`: rows of the prefix, and behind them the first n_chain points of
  * `chain`, which may be NULL. Points have the axes of the slots first.
  */
 void		tnp_near_find(const TnpStats *stats, const TnpNearRows *nearest,
-							 const TnpPoints *from, int i, const TnpPoints *chain, int n_chain,
-							 TnpNeighbours *found);
+						  const TnpPoints *from, int i, const TnpPoints *chain, int n_chain,
+						  TnpNeighbours *found);
 
 /* The part of a mean that targets of the prefix make, not clipped. */
 double		tnp_near_mean(const TnpNearRows *nearest, const TnpNeighbours *found);
 
 /* The mean of a row of raw cells x [F] that is none of the prefix; *rest as in TnpNeighbours. */
 double		tnp_near_say(const TnpModel *model, const TnpStats *stats, const double *x,
-							double *rest);
+						 double *rest);
 
 bool		tnp_near_copy(const TnpEnv *env, const TnpNearRows *from, TnpNearRows *to);
 void		tnp_near_free(const TnpEnv *env, TnpNearRows *nearest);
