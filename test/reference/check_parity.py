@@ -268,7 +268,7 @@ def case_noise(model):
 
 
 def case_judged(model):
-    """Twelve columns, of which three say something only together, some cells missing, and then twelve
+    """Twelve columns, of which three say something only together, some cells missing, and then some
     of which nothing hides: what a model that judges its pruning leaves out must be the same.
     """
     if not model.config["embedder"].get("x", {}).get("prune_judged", False):
@@ -1335,8 +1335,8 @@ def check_refusals(tap, model, tool, kernels, label):
 
 
 CASES = (case_sizes, case_constant, case_unit, case_middle, case_each_target, case_wide, case_power,
-         case_split, case_noise, case_judged, case_pairs, case_process, case_process_ties, case_tied_labels,
-         case_process_directions, case_process_groups, case_process_additive,
+         case_split, case_noise, case_judged, case_pairs, case_process, case_process_ties,
+         case_tied_labels, case_process_directions, case_process_groups, case_process_additive,
          case_process_share_start, case_nearest, case_line, case_labels, case_directions,
          case_short, case_grow, case_evidence, case_classes, case_class_order, case_one_class,
          case_rare, case_lean, case_trees, case_number_trees, case_few_values, case_rare_targets,
