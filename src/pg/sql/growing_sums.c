@@ -22,7 +22,7 @@ posterior_sums_memory(FunctionCallInfo fcinfo)
 PosteriorContext *
 posterior_sums_empty(const PosteriorContext *c)
 {
-	return posterior_make_sums(posterior_context_targets(c), c->n_features, c->kinds, 
+	return posterior_make_sums(posterior_context_targets(c), c->n_features, c->kinds,
 							   posterior_basis_words(c), posterior_basis(c), 0, 0);
 }
 
