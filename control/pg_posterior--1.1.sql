@@ -816,6 +816,7 @@ DROP FUNCTION posterior.load_bundled_models();
 
 \ir parts/decisions.sql
 \ir parts/verb_common.sql
+\ir parts/row_order.sql
 \ir parts/model_behaviour.sql
 \ir parts/label_context.sql
 \ir parts/calendar.sql

@@ -112,7 +112,7 @@ SELECT count(*) AS triggers FROM pg_trigger WHERE tgrelid = 'rentals'::regclass;
 SELECT posterior.drop_context('second');
 SELECT count(*) AS triggers FROM pg_trigger WHERE tgrelid = 'rentals'::regclass;
 
--- without a key that grows all columns are the order
+-- without a key that grows a hash of all columns is the order
 CREATE TABLE heap AS SELECT cnt::float8 AS y, temp FROM rentals;
 SELECT posterior.create_context('heap', 'heap', 'y');
 SELECT order_by = '' OR order_by IS NULL AS "no columns of its own" FROM posterior.contexts;

@@ -20,7 +20,9 @@ BEGIN
 	PERFORM set_config('posterior.model', c.model, true);
 	SELECT string_agg(o || ' NULLS LAST', ', ') INTO ordering
 		FROM regexp_split_to_table(c.order_by, ', ') o;
-	SELECT concat_ws(', ', ordering, quote_ident(c.target) || ' NULLS LAST',
+	SELECT concat_ws(', ', ordering, format('posterior_internal.row_hash(%s, %s)',
+				quote_ident(c.target), string_agg(quote_ident(f), ', ' ORDER BY i)),
+			quote_ident(c.target) || ' NULLS LAST',
 			string_agg(quote_ident(f) || CASE WHEN a.attcollation <> 0 THEN ' COLLATE "C"' ELSE ''
 				END || ' NULLS LAST', ', ' ORDER BY i)),
 		string_agg(quote_ident(f), ', ' ORDER BY i) INTO ordering, list

@@ -17,7 +17,7 @@ SELECT posterior.create_context('pay', 'pay', 'y', '{x}', model => 'tabular_sums
 SELECT answer('pay', 300) > 700000 AS "of all";
 CREATE TABLE shown AS SELECT * FROM pay WHERE who = 'posterior_reader';
 SELECT posterior.create_context('shown', 'shown', 'y', '{x}', model => 'tabular_sums',
-		maintain => 'read', order_by => 'id');
+		maintain => 'read');
 ALTER TABLE pay ENABLE ROW LEVEL SECURITY;
 CREATE POLICY own ON pay USING (who = current_user);
 GRANT SELECT ON pay, shown TO posterior_reader;

@@ -151,7 +151,8 @@ CREATE FUNCTION check_by_value() RETURNS int STABLE LANGUAGE plpgsql AS $$
 DECLARE
 	result int;
 BEGIN
-	WITH c AS MATERIALIZED (SELECT posterior.context(y, x, z ORDER BY x, y, z) AS value FROM h),
+	WITH c AS MATERIALIZED (SELECT posterior.context(y, x, z ORDER BY x,
+				posterior_internal.row_hash(y, x, z), y, z) AS value FROM h),
 	d AS (SELECT count(*)
 			FILTER (WHERE named.prediction OPERATOR(posterior.<>) scratch.prediction) AS differ,
 			count(*) AS n
@@ -212,7 +213,8 @@ CREATE FUNCTION check_inherited() RETURNS int STABLE LANGUAGE plpgsql AS $$
 DECLARE
 	result int;
 BEGIN
-	WITH c AS MATERIALIZED (SELECT posterior.context(y, x, k ORDER BY k, y, x) AS value FROM child),
+	WITH c AS MATERIALIZED (SELECT posterior.context(y, x, k ORDER BY k,
+				posterior_internal.row_hash(y, x, k), y, x) AS value FROM child),
 	d AS (SELECT count(*)
 			FILTER (WHERE named.prediction OPERATOR(posterior.<>) scratch.prediction) AS differ,
 			count(*) AS n
@@ -229,7 +231,8 @@ CREATE FUNCTION check_family() RETURNS int STABLE LANGUAGE plpgsql AS $$
 DECLARE
 	result int;
 BEGIN
-	WITH c AS MATERIALIZED (SELECT posterior.context(y, x, k ORDER BY k, y, x) AS value
+	WITH c AS MATERIALIZED (SELECT posterior.context(y, x, k ORDER BY k,
+				posterior_internal.row_hash(y, x, k), y, x) AS value
 			FROM family),
 	d AS (SELECT count(*)
 			FILTER (WHERE named.prediction OPERATOR(posterior.<>) scratch.prediction) AS differ,

@@ -268,12 +268,10 @@ posterior_note_order(const PosteriorColumns *d, const char *context)
 {
 	if (d->n_order == 0)
 		ereport(NOTICE,
-				(errmsg("the rows of context \"%s\" are ordered by all their columns", context),
-				 errdetail("The target comes first, so the leading rows, by which the others are "
-						   "read, have its least values: answers about other rows may be far off. "
-						   "A row that is inserted in the middle of the order makes the rows after "
-						   "it be encoded again."),
-				 errhint("Give order_by a column that grows and says nothing of the target.")));
+				(errmsg("the rows of context \"%s\" have no order of their own", context),
+				 errdetail("A hash of each row orders them, so a new row is among the others, and "
+						   "the rows after it are encoded again."),
+				 errhint("Give order_by a column that grows, as a time or a number of the row.")));
 }
 
 void

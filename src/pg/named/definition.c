@@ -117,6 +117,20 @@ parts_add_order(Parts *parts, const PosteriorNamed *named, AttrNumber column, co
 	}
 }
 
+/*
+ * Rows that the order leaves equal follow a hash of what the model sees of them. By a column they
+ * would be sorted by the target, or by a feature: the prefix, by which the later rows are read, and
+ * the newest rows of max_rows would have its least or greatest values.
+ */
+static void
+parts_add_hash(Parts *parts, const char *columns)
+{
+	const char *start = parts->order.len == 0 ? "ORDER BY " : ", ";
+
+	appendStringInfo(&parts->order, "%sposterior_internal.row_hash(%s)", start, columns);
+	appendStringInfo(&parts->backwards, "%sposterior_internal.row_hash(%s) DESC", start, columns);
+}
+
 /* Types and kinds of the features, from the catalogs. */
 static void
 features_resolve(PosteriorNamed *named)
@@ -197,6 +211,9 @@ queries_write(PosteriorNamed *named, int n_order, const AttrNumber *order_column
 		if (posterior_has_attributes(get_atttype(named->relation, order_columns[i])))
 			named->stable = false;
 	}
+	/* 1.0 has no such function */
+	if (posterior_definitions_extended())
+		parts_add_hash(&parts, columns.data);
 	for (int t = 0; t < named->n_targets; t++)
 		parts_add_order(&parts, named, named->targets[t], "a target", false, true);
 	for (int f = 0; f < named->n_features; f++)
