@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/features/trees.h"
+#include "engine/features/class_prior.h"
 #include "engine/network/gate.h"
 
 #define MOST_THREADS 8			/* the sessions of this machine want processors, too */
@@ -50,8 +50,7 @@ cuda_x_width(const TnpDeviceModel *m, const TnpStats *stats)
 int
 cuda_prior_width(const TnpDeviceModel *m, const TnpStats *stats)
 {
-	return !m->halves_on_host
-		&& (tnp_trees_blend_weight(m->model, stats) > 0 || stats->wanted_mean.share > 0)
+	return !m->halves_on_host && tnp_prior_is_apart(m->model, stats)
 		? tnp_prior_logits_width(m->model) : 0;
 }
 

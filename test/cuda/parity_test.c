@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "cuda_tests.h"
+#include "engine/features/class_process.h"
 #include "engine/features/trees.h"
 #include "host.h"
 #include "tap.h"
@@ -271,8 +272,9 @@ check_model(const TestModel *file, TnpDeviceModel *dm, TnpModel *model, int n, i
 	}
 	if (n >= TREES)
 		ok(tnp_trees_blend_weight(model, &p.device->stats) > 0.05
-		   || p.device->stats.trees.share > 0.05,
-		   "%s: trees have a share of the answers", p.name);
+		   || p.device->stats.trees.share > 0.05
+		   || tnp_class_process_share(model, &p.device->stats) > 0.05,
+		   "%s: trees, or a process of classes, have a share of the answers", p.name);
 	if (strncmp(file->name, "rows_line", 9) == 0 && p.device->stats.n0 >= LINE)
 		ok(p.device->stats.process.is_certain,
 		   "%s: a line of %d rows", p.name, (int) p.device->stats.n0);
@@ -378,7 +380,7 @@ main(int argc, char **argv)
 			check_model(&models[i], dm, model, 9, 2, true);
 		if (tnp_canonical_prefix(model, 23) != tnp_whole_prefix(model, 23))
 			check_model(&models[i], dm, model, 23, 0, false);
-		if (model->config.trees_blend_weight > 0)
+		if (model->config.trees_blend_weight > 0 || model->config.class_process > 0)
 			check_model(&models[i], dm, model, TREES, 0, true);
 		tnp_device.model_free(dm);
 		check_layered(device, &models[i], model);

@@ -118,6 +118,7 @@ def base_for(key):
         "head.classes": "classes_plain",
         "head.logistic": "classes_lean",
         "head.trees": "classes_trees",
+        "head.class_process": "classes_process",
         "head.few_values": "rows_few_values",
         "head.rare": "rows_rare",
         "head.levels": "rows_levels",

@@ -967,6 +967,30 @@ def case_trees(model):
                    predictions(encoding, x[n:]))
 
 
+def case_class_process(model):
+    """Classes that two columns tell apart together only, which regressions do not see: a head that
+    takes a share of a process takes much of it, of two classes and of three, with missing cells, of
+    a few rows and of enough for trees, next to which it may say nothing.
+    """
+    if not model.config["head"].get("class_process"):
+        return
+    for classes, n in ((2, 200), (3, 300), (2, 12), (3, 600)):
+        x, _, kinds = rows(model, n + 8, 19)
+        x[:, [0, 2]] = np.random.RandomState(n).normal(size=(n + 8, 2))
+        x[5::40, 0] = np.nan
+        a, b = (np.nan_to_num(x[:, f]) for f in (0, 2))
+        y = (a * b > 0) + (classes > 2) * (a * a + b * b > 2 * np.mean(a * a))
+        y[:classes] = np.arange(classes)
+        prefix = n if n < 512 else max(middle(model, n), 512)
+        encoding = build(model, x[:n], y[:n].astype(float), prefix, kinds, classes)
+        share = encoding.process_share()
+        assert share > 0.2 or n in (12, 600), (n, share)
+        yield Case(f"a share of a process of {classes} classes, {n} rows",
+                   {**request(x[:n], y[:n].astype(float), kinds, prefix, queries=cells(x[n:])),
+                    "classes": classes},
+                   predictions(encoding, x[n:]))
+
+
 def case_number_trees(model):
     """Targets that steps of two columns make, which a process smooths: the mean of an answer moves
     to what trees say, of chains as well. A row less than 512 has no trees. Trees are silent about a
@@ -1339,8 +1363,9 @@ CASES = (case_sizes, case_constant, case_unit, case_middle, case_each_target, ca
          case_tied_labels, case_process_directions, case_process_groups, case_process_additive,
          case_process_share_start, case_nearest, case_line, case_labels, case_directions,
          case_short, case_grow, case_evidence, case_classes, case_class_order, case_one_class,
-         case_rare, case_lean, case_trees, case_number_trees, case_few_values, case_rare_targets,
-         case_levels, case_behind, case_far_cells, case_far_targets, case_lacking,
+         case_rare, case_lean, case_trees, case_class_process, case_number_trees,
+         case_few_values, case_rare_targets, case_levels, case_behind, case_far_cells,
+         case_far_targets, case_lacking,
          case_lacking_several, case_new_labels_of_classes, case_no_share)
 
 

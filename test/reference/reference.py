@@ -262,8 +262,8 @@ class Encoding:
         return Joint(center + scale * mean, scale[:, None] * factor)
 
     def lean(self, outputs, queries):
-        """A classifier's logits, shares of which are what the logistic regression and trees say
-        (section 8).
+        """A classifier's logits, shares of which are what the logistic regression, a process and
+        trees say (section 8).
         """
         queries, tokeniser = np.asarray(queries, dtype=float), self.statistics.tokeniser
         share = self.share()
@@ -271,13 +271,25 @@ class Encoding:
             said = tokeniser.logistic(queries)
             outputs = [(1 - share) * logits + share * said[i, :len(logits)]
                        for i, logits in enumerate(outputs)]
+        codes = self.statistics.scaling.encode(queries)[:, tokeniser.slots]
+        process = self.process_share()
+        if process > 0:
+            z = self.statistics.scaling.features(queries)[:, tokeniser.slots]
+            said = tokeniser.class_process(codes, z)
+            outputs = [np.append((1 - process) * logits[:len(own)] + process * own,
+                                 logits[len(own):]) for logits, own in zip(outputs, said)]
         trees = self.trees_share()
         if trees == 0:
             return outputs
-        said = tokeniser.trees(self.statistics.scaling.encode(queries)[:, tokeniser.slots])
+        said = tokeniser.trees(codes)
         shares = [trees * tokeniser.trees.knows(query[tokeniser.features]) for query in queries]
         return [np.append((1 - share) * logits[:len(own)] + share * own, logits[len(own):])
                 for logits, own, share in zip(outputs, said, shares)]
+
+    def process_share(self):
+        """How much of the logits the process of classes says."""
+        most = self.model.config["head"].get("class_process", 0)
+        return self.statistics.tokeniser.process_share(most) if most else 0
 
     def trees_share(self):
         """How much of the logits trees say."""

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 
 import nearest
+from class_process import ClassProcess
 from layers import activate, block, linear, mlp
 from line import Line
 from process import Process
@@ -434,6 +435,9 @@ class RowTokeniser:
         trees = model.config["head"].get("trees") and self.n0 >= LEAST_ROWS
         if trees and classes and classes > 1:
             self.trees = shared(Trees, *given[:2], x[:, self.features], y, classes)
+        self.class_process = None
+        if model.config["head"].get("class_process") and classes and classes > 1:
+            self.class_process = shared(ClassProcess, *given[:3], y, classes)
         if model.config["embedder"]["x"].get("process", False):
             self.processes = [shared(Process, *given, y * np.sign(scaling.y_scale),
                                      model.config["target"]["clip"], own.get("directions", 0),
@@ -577,6 +581,15 @@ class RowTokeniser:
         """
         codes, z = self.scaling.encode(x), self.scaling.features(x)
         return self.logistics[0](codes[:, self.slots], z[:, self.slots], [])
+
+    def process_share(self, most):
+        """How much of the logits the process of classes says, at most."""
+        if self.class_process is None:
+            return 0
+        known = max(opinion.quality for opinion in self.logistics + self.ridges)
+        least = np.log(self.classes) - known
+        return self.class_process.would_share(
+            most, least if self.trees is None else min(least, self.trees.loss))
 
     def trees_share(self):
         """How much of the logits trees say."""

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "cpu/cpu.h"
+#include "engine/features/class_prior.h"
 #include "engine/features/stats.h"
 #include "engine/features/trees.h"
 #include "models.h"

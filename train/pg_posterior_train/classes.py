@@ -10,7 +10,7 @@ import math
 import torch
 from torch import nn
 
-from . import logistic, ridge, trees
+from . import class_prior, logistic, ridge
 from .class_order import class_places
 from .clip import soft_clip
 from .digests import ordered_labels
@@ -140,7 +140,7 @@ def class_cells(tasks, y, classes, prefix, config, found=None):
         expected = (many.clamp_min(1)[:, None] * share[..., None]).clamp_min(1e-30)
         degrees = ((share > 0).sum(1, keepdim=True) - 1).expand(-1, many.shape[1])
         found.append(Slots(order, used, z, bins == MISSING_BIN,
-                           many, (absent.square() / expected).sum(1), degrees))
+                           many, (absent.square() / expected).sum(1), degrees, bins=bins))
     common = [z, slots(missing).to(z.dtype), slots(categorical)[:, None].to(z.dtype).expand_as(z),
               (classes.to(z.dtype) / most)[:, None, None].expand_as(z),
               torch.full_like(z, math.log1p(prefix) / 8)]
@@ -250,7 +250,8 @@ def classify(model, tasks, rows, prefix=None, visible=None, statistics=None, num
         tasks = as_labels(tasks, y, classes, statistics, config)
     asked = Variants(tasks, 1, torch.ones(*tasks.y[:, rows:].shape, 1))
     most, found = config["embedder"].get("x", {}).get("donors"), []
-    if most or config["head"].get("trees"):
+    leans = any(config["head"].get(key) for key in ("class_process", "trees"))
+    if most or leans:
         class_cells(tasks, y, classes, statistics, config, found)
     if most:
         asked = lend(tasks, y, rows, statistics, found[0], most, classes=True)
@@ -260,9 +261,10 @@ def classify(model, tasks, rows, prefix=None, visible=None, statistics=None, num
     inputs, _, _ = prepare_classes(asked.tasks, rows, statistics, config, many)
     outputs = model(inputs.x[:, :rows], inputs.y_input[:, :rows], inputs.x[:, rows:], prefix,
                     visible.repeat_interleave(asked.count))
-    if config["head"].get("trees"):
-        outputs = trees.lean(outputs, asked.tasks, found[0], inputs.x, y, classes, rows,
-                             statistics, config)
+    if leans:
+        class_cells(asked.tasks, many[0].long(), classes, statistics, config, found)
+        outputs = class_prior.lean(outputs, asked.tasks, *found, inputs.x, y, classes, rows,
+                                   statistics, config)
     there = torch.nn.functional.one_hot(y[:, :statistics].long(), outputs.shape[-1]).amax(1)
     log_p = join_classes(log_probabilities(outputs, classes), asked,
                          there / there.double().sum(1, keepdim=True))

@@ -80,7 +80,8 @@ mixture = objects(
 )
 classes = objects(
     {**KIND, "hidden": HIDDEN, "classes": integer(2, 64)},
-    {"activation": ACTIVATION, "logistic": number(0, 1), "trees": number(0, 1)},
+    {"activation": ACTIVATION, "logistic": number(0, 1), "trees": number(0, 1),
+     "class_process": number(0, 1)},
 )
 
 bars = objects(
@@ -273,6 +274,8 @@ def model_rules(c):
     classes = head["kind"] == "classes"
     yield (bool(head.get("trees")) and classes and not x.get("logistic"),
            "head.trees needs embedder.x.logistic")
+    yield (bool(head.get("class_process")) and not x.get("logistic"),
+           "head.class_process needs embedder.x.logistic")
     yield (bool(head.get("trees")) and not classes and not head.get("process"),
            "head.trees needs head.process")
     yield (bool(head.get("few_values")) and not (head.get("trees") and x.get("ridge")),

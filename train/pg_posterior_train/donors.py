@@ -28,7 +28,7 @@ class Slots:
     cells z [B, N, S] (0 where missing), missing [B, N, S]; of the slots' missing bins count [B, S]
     and the deviation square [B, S] of their targets, with its degrees of freedom [B, S]; where a
     missing cell may shift the target, a shift.Known of each task. Of the prefix: what regressions
-    say [B, n, 6], the mean log density of the process [B].
+    say [B, n, 6], the mean log density of the process [B]. Of a classifier: bins [B, N, S].
     """
 
     order: torch.Tensor
@@ -41,6 +41,7 @@ class Slots:
     known: list | None = None
     ridge: torch.Tensor | None = None
     density: torch.Tensor | None = None
+    bins: torch.Tensor | None = None
 
 
 @dataclass

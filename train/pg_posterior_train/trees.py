@@ -13,7 +13,7 @@ import torch
 
 from . import logistic, ridge
 from .mix import mix
-from .normalise import CATEGORY_BINS, MISSING_BIN, level_bins, oriented
+from .normalise import CATEGORY_BINS, MISSING_BIN
 from .split import REST
 
 EDGES, DEPTH, FOLDS, ROUNDS, RATE, OF_TREE = 31, 5, 3, 40, 0.2, 12
@@ -186,33 +186,3 @@ def qualities(features, most, config):
         begin = at - ridge.opinions_width(most)
         found += [features[:, begin + most], features[:, begin + 2 * most + 2]]
     return torch.stack(found, 1)
-
-
-def lean(outputs, tasks, found, inputs, y, classes, rows, statistics, config):
-    """Logits [B, M, C] of the rows after the first `rows`, a share of which is what the trees say.
-
-    found: the slots (donors.Slots), y [B, N] classes, classes [B] their number, inputs [B, N,
-    numbers] as the network reads them.
-    """
-    most = config["head"].get("trees", 0)
-    if not most or statistics < LEAST_ROWS:
-        return outputs
-    known = qualities(inputs[:, 0], outputs.shape[-1], config).amax(1)
-    compared = -y.to(tasks.x.dtype)
-    cells = oriented(tasks, compared, statistics, config)
-    levels = level_bins(tasks, compared, statistics, config)
-    out = outputs.clone()
-    for task in range(len(outputs)):
-        k, slots = int(classes[task]), found.order[task, found.used[task]]
-        if k < 2:
-            continue
-        x, level = (torch.cat([v[task, :statistics], v[task, rows:]])[:, slots].numpy()
-                    for v in (cells.double(), levels))
-        trees = Trees(x, tasks.categorical[task, slots].numpy(), y[task, :statistics].numpy(),
-                      statistics, k, level)
-        loss = max(math.log(k) - float(known[task]), 1e-6)
-        share = min(max(SLOPE * (1 - trees.loss / loss), 0), most)
-        shares = torch.from_numpy(share * ~unknown(x, statistics)[statistics:])[:, None]
-        said = torch.from_numpy(trees.log_p[statistics:]) + math.log(k)
-        out[task, :, :k] = ((1 - shares) * outputs[task, :, :k] + shares * said).to(outputs.dtype)
-    return out

@@ -14,6 +14,7 @@
 #include "engine/base/cholesky.h"
 #include "engine/base/upper.h"
 #include "engine/base/wide.h"
+#include "engine/features/climb.h"
 #include "engine/features/column.h"
 #include "engine/features/process_points.h"
 #include "engine/features/spread.h"
@@ -23,9 +24,6 @@
 #define SHARE_LEVELS (LEVELS + 1)	/* of the starts with a share */
 #define SHARE_WEIGHT 1.5		/* of all axes in the last of these, beside the prior's mean */
 #define SHARE_GAIN 1.0			/* of the log posterior, for these to be made */
-#define FIRST_DECAY 0.9			/* Adam's (Kingma & Ba 2015) */
-#define SECOND_DECAY 0.98
-#define EPSILON 1e-8
 #define LEAST -16.0			/* of every log, and */
 #define LEAST_OF_FEW -13.0		/* with fewer rows than */
 #define FEW_ROWS 32				/* these, which chance may let look exact */
@@ -245,22 +243,6 @@ TNP_WIDE(pull_row, (double *restrict pull, const double *restrict answer,
 					const double *restrict inverse, const double *restrict slope, double own, int i,
 					int n), (pull, answer, inverse, slope, own, i, n))
 
-/* pulled[j] += pull[j] times the distance of rows i and j along one axis. */
-TNP_WIDE_ANY
-add_pulled_any(double *restrict pulled, const double *restrict pull, const double *restrict value,
-			   const double *restrict label, double apart, int i, int n)
-{
-	for (int j = i + 1; j < n; j++)
-	{
-		double		d = value[i] - value[j];
-
-		pulled[j] += pull[j] * (d * d + (label[i] != label[j] ? apart : 0));
-	}
-}
-TNP_WIDE(add_pulled, (double *restrict pulled, const double *restrict pull,
-					  const double *restrict value, const double *restrict label, double apart,
-					  int i, int n), (pulled, pull, value, label, apart, i, n))
-
 /* pull[j] = the derivative by the correlation of rows i and j. */
 TNP_WIDE_ANY
 pull_correlations_any(double *restrict pull, const double *restrict answer,
@@ -324,9 +306,8 @@ pull_product(Fit *fit, const double *inverse, double own, int i)
 
 	pull_row(fit->pull, fit->answer, inverse, fit->slope + (size_t) i * n, own, i, n);
 	for (int s = 0; s < fit->axes; s++)
-		add_pulled(fit->pulled + (size_t) s * n, fit->pull, fit->points.value + (size_t) s * n,
-				   fit->points.label + (size_t) s * n, tnp_points_label_distance(fit->stats, s), i,
-				   n);
+		tnp_points_pull(fit->stats, &fit->points, s, i, fit->pull,
+						fit->pulled + (size_t) s * n);
 }
 
 /* The gradient [n_theta] of the log posterior. */
@@ -568,34 +549,20 @@ static TnpStatus
 climb(Fit *fit, int steps, int narrow, double rate, double *theta, double *work, TnpError *error)
 {
 	int			n = n_theta(fit);
-	double	   *gradient = work,
-			   *first = work + n,
-			   *second = work + 2 * n,
-				least = fit->n < FEW_ROWS ? LEAST_OF_FEW : LEAST,
-				first_rest = 1,
-				second_rest = 1;
+	TnpClimb	climb = {.n = n, .steps = steps, .rate = rate, .most = MOST,
+		.least = fit->n < FEW_ROWS ? LEAST_OF_FEW : LEAST, .first = work + n,
+		.second = work + 2 * n, .first_rest = 1, .second_rest = 1};
 
 	memset(work, 0, 3 * n * sizeof(double));
 	for (int step = 0; step < steps; step++)
 	{
-		double		length = rate * sqrt((double) (steps - step) / steps);
-
 		if (tnp_interrupted(&fit->model->env))
 			return tnp_fail(error, TNP_INTERRUPTED, "interrupted");
 		fit->spread = step < narrow ? NARROW : WIDE;
 		/* the least noise is far above rounding: there is always a factor */
-		if (!fit_gradient(fit, theta, gradient))
+		if (!fit_gradient(fit, theta, work))
 			return TNP_OK;
-		first_rest *= FIRST_DECAY;
-		second_rest *= SECOND_DECAY;
-		for (int k = 0; k < n; k++)
-		{
-			first[k] = FIRST_DECAY * first[k] + (1 - FIRST_DECAY) * gradient[k];
-			second[k] = SECOND_DECAY * second[k] + (1 - SECOND_DECAY) * gradient[k] * gradient[k];
-			theta[k] += length * (first[k] / (1 - first_rest))
-				/ (sqrt(second[k] / (1 - second_rest)) + EPSILON);
-			theta[k] = fmin(fmax(theta[k], least), MOST);
-		}
+		tnp_climb_step(&climb, work, theta);
 	}
 	return TNP_OK;
 }

@@ -94,6 +94,31 @@ TNP_WIDE(add_axis, (double *restrict out, const double *restrict value,
 					double apart, int first, int n),
 		 (out, value, label, own_value, own_label, w, apart, first, n))
 
+TNP_WIDE_ANY
+add_pulled_any(double *restrict pulled, const double *restrict pull, const double *restrict value,
+			   const double *restrict label, double apart, int i, int n)
+{
+	for (int j = i + 1; j < n; j++)
+	{
+		double		d = value[i] - value[j];
+
+		pulled[j] += pull[j] * (d * d + (label[i] != label[j] ? apart : 0));
+	}
+}
+TNP_WIDE(add_pulled, (double *restrict pulled, const double *restrict pull,
+					  const double *restrict value, const double *restrict label, double apart,
+					  int i, int n), (pulled, pull, value, label, apart, i, n))
+
+void
+tnp_points_pull(const TnpStats *stats, const TnpPoints *points, int axis, int i,
+				const double *pull, double *pulled)
+{
+	size_t		place = (size_t) axis * points->n;
+
+	add_pulled(pulled, pull, points->value + place, points->label + place,
+			   tnp_points_label_distance(stats, axis), i, points->n);
+}
+
 void
 tnp_points_distances_between(const TnpStats *stats, const TnpPoints *from, int i,
 							 const TnpPoints *points, int first, int last, const double *weight,

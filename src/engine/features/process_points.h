@@ -40,6 +40,12 @@ void		tnp_points_distances_between(const TnpStats *stats, const TnpPoints *from,
 										 const double *weight, double *out);
 
 /*
+ * pulled[j] += pull[j] times the distance of points i and j along one axis, j = i + 1 … n - 1.
+ */
+void		tnp_points_pull(const TnpStats *stats, const TnpPoints *points, int axis, int i,
+							const double *pull, double *pulled);
+
+/*
  * In place of squared distances first … n - 1 the correlations, and in slope, unless NULL, the
  * derivatives of these.
  */

@@ -165,6 +165,19 @@ typedef struct TnpTrees
 	double	   *known;			/* ascending cells of each slot of few values (trees_known.c) */
 } TnpTrees;
 
+/* A process of the prefix's classes (class_process.c). */
+typedef struct TnpClassProcess
+{
+	int			n_classes,		/* K; 0: there is none */
+				channels;		/* means: K, of two classes 1, that of the second */
+	TnpPoints	points;			/* the rows that carry it */
+	double	   *weight;			/* [points.n_axes], behind it: */
+	double	   *means;			/* [channels, points.n] that make means of correlations */
+	double		log_share[TNP_MAX_CLASS_ROOM];	/* of the n0 rows */
+	double		sharpness,		/* what scores are best multiplied by */
+				loss;			/* of rows left out, and what the weights cost, per row */
+} TnpClassProcess;
+
 /*
  * What the mean of a mixture moves to: the sum, so weighted, of what trees, the process and the
  * additive regression say (wanted_mean.c).
@@ -294,6 +307,7 @@ struct TnpStats
 	TnpProcess	process;
 	TnpLogistic logistic;
 	TnpTrees	trees;
+	TnpClassProcess class_process;
 	TnpWantedMean wanted_mean;
 	TnpRare		rare;
 	TnpTargetLevels target_levels;

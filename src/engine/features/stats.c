@@ -9,6 +9,7 @@
 
 #include "engine/features/class_counts.h"
 #include "engine/features/class_order.h"
+#include "engine/features/class_process.h"
 #include "engine/distribution/distribution.h"
 #include "engine/features/column.h"
 #include "engine/features/donors.h"
@@ -629,6 +630,8 @@ build_inputs(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpErr
 		status = add_labels(model, rows, prune, stats, error);
 	if (status == TNP_OK && c->trees_blend_weight > 0)
 		status = tnp_trees_grow(model, rows, stats, &stats->trees, error);
+	if (status == TNP_OK && c->class_process > 0)
+		status = tnp_class_process_build(model, rows, stats, &stats->class_process, error);
 	if (status == TNP_OK && c->trees_blend_weight > 0 && c->gate_hidden > 0)
 		status = tnp_wanted_mean_build(model, rows, stats, error);
 	if (status == TNP_OK && c->rare > 0)
@@ -722,6 +725,7 @@ tnp_stats_free(const TnpEnv *env, TnpStats *stats)
 {
 	free_opinions(env, stats);
 	tnp_trees_free(env, &stats->trees);
+	tnp_class_process_free(env, &stats->class_process);
 	tnp_donors_free(env, &stats->donors);
 	tnp_shifts_free(env, &stats->shifts);
 	tnp_free(env, stats->y_more);
@@ -740,6 +744,7 @@ tnp_stats_bytes(const TnpStats *stats)
 		bytes += tnp_ridge_bytes(&stats->ridge[k]);
 	bytes += tnp_process_bytes(&stats->process) + tnp_donors_bytes(&stats->donors)
 		+ tnp_shifts_bytes(&stats->shifts);
-	bytes += tnp_logistic_bytes(&stats->logistic) + tnp_trees_bytes(&stats->trees);
+	bytes += tnp_logistic_bytes(&stats->logistic) + tnp_trees_bytes(&stats->trees)
+		+ tnp_class_process_bytes(&stats->class_process);
 	return bytes + tnp_class_stats_bytes(stats);
 }

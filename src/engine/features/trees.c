@@ -15,7 +15,6 @@
 
 #include "engine/features/class_counts.h"
 #include "engine/features/column.h"
-#include "engine/features/logistic.h"
 #include "engine/features/trees_known.h"
 
 /* of the share of the regressions' loss that the trees do away with */
@@ -201,23 +200,26 @@ tnp_trees_number(const TnpStats *stats, const double *x)
 }
 
 /*
- * Logs [K] of a row's probabilities, up to a constant: the mean over the folds' scores, as sure as
- * rows left out allow, and surer: three folds together know more than each, and the network, with
- * which the answer is a mean, knows less of steps.
+ * The mean over the folds' scores, as sure as rows left out allow, and surer: three folds together
+ * know more than each, and the network, with which the answer is a mean, knows less of steps.
  */
-static void
-trees_score(const TnpStats *stats, const double *x, double *score)
+void
+tnp_trees_logits(const TnpStats *stats, const double *x, double *logits)
 {
 	const TnpTrees *trees = &stats->trees;
 	int			channels = trees->channels;
-	double		sum[TNP_MAX_CLASS_ROOM];
+	double		sum[TNP_MAX_CLASS_ROOM],
+				total;
 
 	add_folds(stats, x, sum);
 	if (trees->n_classes == 2)
-		score[0] = 0;
+		logits[0] = 0;
 	for (int c = 0; c < channels; c++)
-		score[trees->n_classes - channels + c]
+		logits[trees->n_classes - channels + c]
 			= SHARPER * trees->sharpness * sum[c] / TNP_TREE_FOLDS;
+	total = tnp_log_sum(trees->n_classes, logits);
+	for (int c = 0; c < trees->n_classes; c++)
+		logits[c] += log(trees->n_classes) - total;
 }
 
 /* ---- how much of an answer ------------------------------------------------------------------- */
@@ -236,33 +238,4 @@ tnp_trees_blend_weight(const TnpModel *model, const TnpStats *stats)
 	loss = fmax(log(stats->n_classes) - known, SMALLEST_LOSS);
 	return fmin(fmax(SLOPE * (1 - stats->trees.loss / loss), 0),
 				model->config.trees_blend_weight);
-}
-
-double
-tnp_prior_share(const TnpModel *model, const TnpStats *stats, bool trees_speak)
-{
-	double		trees = trees_speak ? tnp_trees_blend_weight(model, stats) : 0,
-				logistic = tnp_logistic_blend_weight(model, stats);
-
-	return trees == 0 ? logistic : 1 - (1 - logistic) * (1 - trees);
-}
-
-void
-tnp_prior_logits(const TnpModel *model, const TnpStats *stats, const double *x, float *said)
-{
-	double		trees = tnp_trees_blend_weight(model, stats),
-				logistic = tnp_logistic_blend_weight(model, stats),
-				both = tnp_prior_share(model, stats, true),
-				score[TNP_MAX_CLASS_ROOM],
-				sum;
-	int			classes = stats->n_classes;
-
-	said[tnp_classes(model)] = trees > 0 && tnp_trees_know(stats, x);
-	if (said[tnp_classes(model)] == 0)
-		return;
-	trees_score(stats, x, score);
-	sum = tnp_log_sum(classes, score);
-	for (int c = 0; c < classes; c++)
-		said[c] = (float) (((1 - trees) * logistic * said[c]
-							+ trees * (score[c] - sum + log(classes))) / both);
 }

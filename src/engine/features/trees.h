@@ -47,13 +47,7 @@ double		tnp_trees_number(const TnpStats *stats, const double *x);
  */
 double		tnp_trees_blend_weight(const TnpModel *model, const TnpStats *stats);
 
-/*
- * How much of a row's logits is what regressions say, and trees where they speak, and what that is:
- * said [tnp_prior_logits_width] holds the C clipped logits of the logistic regression, which are
- * overwritten; the number behind them becomes 1 where trees speak, else 0.
- */
-double		tnp_prior_share(const TnpModel *model, const TnpStats *stats, bool trees_speak);
-void		tnp_prior_logits(const TnpModel *model, const TnpStats *stats, const double *x,
-							 float *said);
+/* The logits [K] of a row x [F] that trees of classes may speak of, of equal classes 0. */
+void		tnp_trees_logits(const TnpStats *stats, const double *x, double *logits);
 
 #endif							/* TNP_TREES_H */

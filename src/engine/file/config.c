@@ -430,6 +430,7 @@ static const TnpKey classes_keys[] = {
 	TNP_INTEGER("classes", TnpConfig, head_outputs, 2, TNP_MAX_CLASS_ROOM),
 	TNP_NUMBER_OPTIONAL("logistic", TnpConfig, logistic_blend_weight, 0, 1),
 	TNP_NUMBER_OPTIONAL("trees", TnpConfig, trees_blend_weight, 0, 1),
+	TNP_NUMBER_OPTIONAL("class_process", TnpConfig, class_process, 0, 1),
 	TNP_END
 };
 static const TnpKey joint_keys[] = {

@@ -157,6 +157,8 @@ struct TnpConfig
 	double		logistic_blend_weight;
 	/* classes: how much of them at most is what boosted trees say; mixture: of an answer's mean */
 	double		trees_blend_weight;
+	/* classes: how much of them at most is what a process says */
+	double		class_process;
 	/* mixture: how far its mean moves to regressions where targets have few values */
 	double		few_values;
 	/* mixture: targets farther away, in deviations, are rare ones; 0: none are */

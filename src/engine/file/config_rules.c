@@ -119,6 +119,8 @@ tnp_config_check(const TnpConfig *c, TnpError *error)
 		{c->trees_blend_weight > 0 && c->head == TNP_HEAD_CLASSES
 		 && !(rows && c->encode_x.logistic),
 		 "head.trees needs embedder.x.logistic", NULL, 0, NULL, 0},
+		{c->class_process > 0 && !(rows && c->encode_x.logistic),
+		 "head.class_process needs embedder.x.logistic", NULL, 0, NULL, 0},
 		{c->trees_blend_weight > 0 && c->head == TNP_HEAD_MIXTURE && c->gate_hidden == 0,
 		 "head.trees needs head.process", NULL, 0, NULL, 0},
 		{c->few_values > 0 && !(c->trees_blend_weight > 0 && rows && c->encode_x.ridge),

@@ -30,7 +30,7 @@ tnp_prior_logits_width(const TnpModel *model)
 {
 	if (model->config.gate_hidden > 0)
 		return TNP_PROCESS_NUMBERS + (model->config.trees_blend_weight > 0);
-	if (model->config.trees_blend_weight > 0)
+	if (model->config.trees_blend_weight > 0 || model->config.class_process > 0)
 		return tnp_classes(model) + 1;
 	return model->config.logistic_blend_weight > 0 ? tnp_classes(model) : 0;
 }

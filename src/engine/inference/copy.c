@@ -18,6 +18,7 @@
 #include "engine/features/logistic.h"
 #include "engine/features/process.h"
 #include "engine/features/ridge.h"
+#include "engine/features/class_process.h"
 #include "engine/features/trees.h"
 
 int64_t
@@ -66,6 +67,7 @@ copy_stats(const TnpEnv *env, const TnpStats *from, TnpStats *to)
 	memset(&to->process, 0, sizeof(to->process));
 	memset(&to->logistic, 0, sizeof(to->logistic));
 	memset(&to->trees, 0, sizeof(to->trees));
+	memset(&to->class_process, 0, sizeof(to->class_process));
 	memset(&to->donors, 0, sizeof(to->donors));
 	memset(&to->shifts, 0, sizeof(to->shifts));
 	to->columns = NULL;
@@ -89,7 +91,8 @@ copy_stats(const TnpEnv *env, const TnpStats *from, TnpStats *to)
 		return false;
 	if (!tnp_logistic_copy(env, &from->logistic, &to->logistic))
 		return false;
-	if (!tnp_trees_copy(env, &from->trees, &to->trees))
+	if (!tnp_trees_copy(env, &from->trees, &to->trees)
+		|| !tnp_class_process_copy(env, &from->class_process, &to->class_process))
 		return false;
 	if (!tnp_donors_copy(env, &from->donors, &to->donors)
 		|| !tnp_shifts_copy(env, &from->shifts, &to->shifts))

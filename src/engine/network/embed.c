@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "engine/features/trees.h"
+#include "engine/features/class_prior.h"
 #include "engine/features/wanted_mean.h"
 #include "engine/network/parts.h"
 #include "engine/network/tokens.h"
@@ -102,7 +102,7 @@ tnp_note_prior_logits(const TnpModel *model, const TnpStats *stats, const double
 		return;
 	}
 	memcpy(out, numbers, tnp_prior_logits_width(model) * sizeof(float));
-	if (model->config.trees_blend_weight > 0)
+	if (model->config.trees_blend_weight > 0 || model->config.class_process > 0)
 		tnp_prior_logits(model, stats, x, out);
 }
 

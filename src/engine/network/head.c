@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "engine/features/class_order.h"
+#include "engine/features/class_prior.h"
 #include "engine/features/scale.h"
-#include "engine/features/trees.h"
 #include "engine/network/block.h"
 #include "engine/network/gate.h"
 #include "engine/network/levels_mixture.h"
@@ -275,7 +275,7 @@ answer_states(const TnpModel *model, const TnpStats *stats, int n, int first, in
 		if (share > 0)
 		{
 			const float *said = beside->prior_logits + i * beside->step;
-			bool		silent = c->trees_blend_weight > 0 && said[tnp_classes(model)] == 0;
+			bool		silent = alone != share && said[tnp_classes(model)] == 0;
 
 			blend(count, silent ? alone : share, said, raw);
 		}
