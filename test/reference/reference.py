@@ -271,14 +271,15 @@ class Encoding:
             said = tokeniser.logistic(queries)
             outputs = [(1 - share) * logits + share * said[i, :len(logits)]
                        for i, logits in enumerate(outputs)]
+        process, trees = self.process_share(), self.trees_share()
+        if process == trees == 0:
+            return outputs
         codes = self.statistics.scaling.encode(queries)[:, tokeniser.slots]
-        process = self.process_share()
         if process > 0:
             z = self.statistics.scaling.features(queries)[:, tokeniser.slots]
             said = tokeniser.class_process(codes, z)
             outputs = [np.append((1 - process) * logits[:len(own)] + process * own,
                                  logits[len(own):]) for logits, own in zip(outputs, said)]
-        trees = self.trees_share()
         if trees == 0:
             return outputs
         said = tokeniser.trees(codes)
