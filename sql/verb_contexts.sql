@@ -55,8 +55,51 @@ INSERT INTO trials (id, x, kind, y) VALUES (1004, 2, 'p', 40) RETURNING surprise
 CREATE TABLE young (x float8, y float8);
 SELECT posterior.create_context('young', 'young', 'y', '{x}', order_by => 'x');
 SELECT posterior.watch('young');
-INSERT INTO young SELECT i, i FROM generate_series(1, 6) i RETURNING surprise > 0.1 AS usual;
+INSERT INTO young SELECT i, i FROM generate_series(1, 6) i RETURNING surprise;
+INSERT INTO young SELECT 3, 3 RETURNING surprise > 0.1 AS usual;
 INSERT INTO young SELECT 3, 1000 RETURNING surprise < 0.1 AS odd;
+-- rows of a statement are told from those before it, each as if it had come alone, by one reading
+CREATE TABLE loaded AS SELECT i AS id, i / 10.0 AS x, sin(i / 10.0) AS y
+FROM generate_series(1, 40) i;
+SELECT posterior.create_context('loaded', 'loaded', 'y', '{x}', 'id'), posterior.watch('loaded'),
+	posterior.watch('loaded', into_table => 'loads', key => '{id}');
+BEGIN;
+INSERT INTO loaded VALUES (41, 4.1, 0.1) RETURNING id AS id1, surprise AS surprise1 \gset
+ROLLBACK;
+BEGIN;
+INSERT INTO loaded VALUES (42, 4.1, 0.2) RETURNING id AS id2, surprise AS surprise2 \gset
+ROLLBACK;
+SELECT skips + deltas + reads + extensions + revisions + rebuilds + private AS before
+FROM posterior.stat_contexts WHERE name = 'loaded' \gset
+INSERT INTO loaded SELECT 40 + i, 4.1, i / 10.0 FROM generate_series(1, 30) i;
+SELECT skips + deltas + reads + extensions + revisions + rebuilds + private - :before <= 4 AS few
+FROM posterior.stat_contexts WHERE name = 'loaded';
+SELECT id, surprise = CASE id WHEN :id1 THEN :surprise1 ELSE :surprise2 END AS same
+FROM loaded WHERE id IN (:id1, :id2) ORDER BY id;
+SELECT count(*) AS rows, bool_and(surprise = (SELECT l.surprise FROM loaded l
+	WHERE l.id = (row_key->>'id')::int)) AS same FROM loads;
+-- COPY, and statements of a function, which catches errors between them
+COPY loaded (id, x, y) FROM stdin;
+71	4.1	0.1
+72	4.1	0.1
+\.
+SELECT count(DISTINCT surprise) AS one FROM loaded WHERE id > 70;
+DO $$ BEGIN
+	INSERT INTO loaded VALUES (73, 4.1, 0.1);
+	BEGIN
+		INSERT INTO loaded VALUES (74, 4.1, 0.1), (75, 4.1, 0.1);
+		PERFORM 1 / 0;
+	EXCEPTION WHEN division_by_zero THEN
+	END;
+	INSERT INTO loaded VALUES (76, 4.1, 0.1);
+END $$;
+CREATE TEMP TABLE within AS SELECT id, surprise FROM loaded WHERE id > 72;
+DELETE FROM loaded WHERE id > 72;
+INSERT INTO loaded VALUES (73, 4.1, 0.1);
+INSERT INTO loaded VALUES (76, 4.1, 0.1);
+SELECT l.id, l.surprise = w.surprise AS same FROM within w JOIN loaded l USING (id) ORDER BY id;
+SELECT posterior_internal.watch_insert();
+DROP TABLE loaded, loads, within;
 -- of labels
 SELECT posterior.watch('kinds', 'oddity');
 INSERT INTO trials (id, x, kind, y) VALUES (1005, 2, 'q', 6.05)

@@ -233,13 +233,21 @@ COMMENT ON FUNCTION posterior.order_gap(text, regclass, integer, integer, bigint
 		'how far joint answers for rows depend on their order: on observed values, and as a '
 		'divergence on the model''s own draws';
 
--- What a context says of a new row before it is there. NULL where the target is missing, or the
--- context has too few rows yet; and with a warning where the context is gone, or a cell is NaN: to
--- watch a table must not keep rows out of it. kind: number, label or padded label.
+CREATE FUNCTION posterior_internal.predict_watched(context name, "row" anyelement)
+	RETURNS posterior.distribution
+	AS 'MODULE_PATHNAME', 'posterior_predict_watched' LANGUAGE C STABLE STRICT COST 10000;
+COMMENT ON FUNCTION posterior_internal.predict_watched(name, anyelement) IS
+	'posterior.predict within the trigger of a watched table, by one encoding for a statement';
+
+-- What a context says of a new row before it is there. This function and those that the triggers
+-- call are stable: they see what the statement's snapshot shows, so rows of one statement are not
+-- told from each other. NULL where the target is missing, or the context has too few rows yet; and
+-- with a warning where the context is gone, or a cell is NaN: to watch a table must not keep rows
+-- out of it. kind: number, label or padded label.
 CREATE FUNCTION posterior_internal.watch_row(context text, target text, kind text,
 	"row" anyelement, OUT value float8, OUT label text, OUT surprise float8,
 		OUT prediction posterior.distribution)
-	LANGUAGE plpgsql VOLATILE SET extra_float_digits = 1 SET search_path = pg_catalog, pg_temp AS $$
+	LANGUAGE plpgsql STABLE SET extra_float_digits = 1 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	cells jsonb := to_jsonb("row");
 	outcome text := cells ->> target;
@@ -258,7 +266,7 @@ BEGIN
 		ELSE
 			label := CASE kind WHEN 'padded label' THEN rtrim(outcome, ' ') ELSE outcome END;
 		END IF;
-		prediction := posterior.predict(context::name, "row");
+		prediction := posterior_internal.predict_watched(context::name, "row");
 		surprise := CASE kind WHEN 'number' THEN posterior.surprise(prediction, value)
 			ELSE posterior.surprise(prediction, label) END;
 	EXCEPTION
@@ -286,7 +294,11 @@ COMMENT ON FUNCTION posterior_internal.watch_trigger(text, text) IS
 
 -- arguments: context, target, column, kind of the target
 CREATE FUNCTION posterior_internal.watch_insert() RETURNS trigger
-	LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+	AS 'MODULE_PATHNAME', 'posterior_watch_row' LANGUAGE C;
+COMMENT ON FUNCTION posterior_internal.watch_insert() IS
+	'trigger of watched tables: sets the surprise of a new row';
+CREATE FUNCTION posterior_internal.watch_insert_told() RETURNS trigger
+	LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = TG_RELID AND attname = TG_ARGV[2]
 			AND NOT attisdropped) THEN
@@ -298,12 +310,27 @@ BEGIN
 	RETURN jsonb_populate_record(NEW, jsonb_build_object(TG_ARGV[2],
 		(posterior_internal.watch_row(TG_ARGV[0], TG_ARGV[1], TG_ARGV[3], NEW)).surprise));
 END $$;
-COMMENT ON FUNCTION posterior_internal.watch_insert() IS
-	'trigger of watched tables: sets the surprise of a new row';
+COMMENT ON FUNCTION posterior_internal.watch_insert_told() IS
+	'what watch_insert does with a row';
+
+CREATE FUNCTION posterior_internal.watch_write(record text, row_key jsonb, at timestamptz,
+	value float8, label text, surprise float8, prediction posterior.distribution) RETURNS void
+	LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+	EXECUTE format('INSERT INTO %s (row_key, at, value, label, surprise, prediction)
+		VALUES ($1, $2, $3, $4, $5, $6)', record)
+	USING row_key, at, value, label, surprise, prediction;
+END $$;
+COMMENT ON FUNCTION posterior_internal.watch_write(text, jsonb, timestamptz, float8, text, float8,
+	posterior.distribution) IS 'write what a watch tells of a row';
 
 -- arguments: context, target, its kind, table, column of the time or an empty string, key
 CREATE FUNCTION posterior_internal.watch_record() RETURNS trigger
-	LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+	AS 'MODULE_PATHNAME', 'posterior_watch_row' LANGUAGE C;
+COMMENT ON FUNCTION posterior_internal.watch_record() IS
+	'trigger of watched tables: records the surprise of a new row in another table';
+CREATE FUNCTION posterior_internal.watch_record_told() RETURNS trigger
+	LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	r jsonb := to_jsonb(NEW);
 	told record;
@@ -315,15 +342,15 @@ BEGIN
 			USING HINT = format('SELECT posterior.unwatch(%L) ends the watch.', TG_ARGV[0]);
 		RETURN NEW;
 	END IF;
-	EXECUTE format('INSERT INTO %s (row_key, at, value, label, surprise, prediction)
-		VALUES ($1, $2, $3, $4, $5, $6)', TG_ARGV[3])
-	USING (SELECT jsonb_object_agg(k, r -> k) FROM unnest(TG_ARGV[5]::text[]) k),
+	-- a function of its own, as a stable one writes nothing
+	PERFORM posterior_internal.watch_write(TG_ARGV[3],
+		(SELECT jsonb_object_agg(k, r -> k) FROM unnest(TG_ARGV[5]::text[]) k),
 		CASE WHEN TG_ARGV[4] <> '' THEN (r ->> TG_ARGV[4])::timestamptz ELSE now() END,
-		told.value, told.label, told.surprise, told.prediction;
+		told.value, told.label, told.surprise, told.prediction);
 	RETURN NEW;
 END $$;
-COMMENT ON FUNCTION posterior_internal.watch_record() IS
-	'trigger of watched tables: records the surprise of a new row in another table';
+COMMENT ON FUNCTION posterior_internal.watch_record_told() IS
+	'what watch_record does with a row';
 
 CREATE FUNCTION posterior.watch(context text, "column" text DEFAULT NULL,
 	threshold float8 DEFAULT 0.01, leave_out boolean DEFAULT false, into_table text DEFAULT NULL,

@@ -41,8 +41,8 @@ $node->safe_psql('postgres', qq{
 		for sort keys %rows;
 $node->safe_psql('postgres', q{
 	CREATE TABLE known AS SELECT * FROM few WHERE id < 64;
-	CREATE TABLE new_few AS SELECT * FROM known LIMIT 0;
-	CREATE TABLE new_many AS SELECT * FROM known LIMIT 0;
+	CREATE TABLE new_few AS SELECT * FROM known;
+	CREATE TABLE new_many AS SELECT * FROM known;
 	SELECT posterior.create_context('known', 'known', 'y', '{x}', order_by => 'id');
 	SELECT posterior.create_context(n, ('new_' || n)::regclass, 'y', '{x}', order_by => 'id',
 		max_rows => 32) FROM unnest('{few,many}'::text[]) n;

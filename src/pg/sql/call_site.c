@@ -44,6 +44,12 @@ forget_encoding(PosteriorCall *call)
 		posterior_handle_release(e);
 }
 
+void
+posterior_call_forget(PosteriorCall *call)
+{
+	forget_encoding(call);
+}
+
 static void
 forget_model(PosteriorCall *call)
 {
@@ -76,7 +82,8 @@ nothing_has_changed(const PosteriorCall *call)
 		&& call->estimators == posterior_estimators
 		&& call->cache_mode == posterior_cache_mode && call->row_limit == posterior_row_limit
 		&& call->xmin == s->xmin && call->xmax == s->xmax && call->command == s->curcid
-		&& call->running == s->xcnt && call->subtransaction == GetCurrentSubTransactionId()
+		&& call->running == s->xcnt
+		&& (call->within || call->subtransaction == GetCurrentSubTransactionId())
 		&& call->user == GetUserId();
 }
 

@@ -15,6 +15,11 @@ typedef struct PosteriorCall
 {
 	MemoryContext memory;		/* lasts as long as the call site */
 	bool		lasting;		/* which may be longer than a statement */
+	/*
+	 * it ends with a statement, and is used within its triggers only: what subtransactions write
+	 * meanwhile the statement's snapshot does not show
+	 */
+	bool		within;
 	PosteriorModel *model;
 	/* posterior.model and posterior.kernels when the model was found */
 	char		name[NAMEDATALEN];
@@ -47,6 +52,9 @@ PosteriorCall *posterior_call(FunctionCallInfo fcinfo);
 
 /* One that ends with `owner`. */
 PosteriorCall *posterior_call_make(MemoryContext owner);
+
+/* Have it find its encoding anew. */
+void		posterior_call_forget(PosteriorCall *call);
 
 /*
  * Make call->model and call->encoding those of this context argument (a posterior.context, toasted

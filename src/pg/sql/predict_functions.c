@@ -10,6 +10,7 @@
 #include "pg/sql/call_site.h"
 #include "pg/device/device_client.h"
 #include "pg/sql/argument_row.h"
+#include "pg/sql/watch.h"
 #include "pg/types/distribution_value.h"
 
 #include "catalog/pg_type.h"
@@ -156,6 +157,38 @@ posterior_predict_named(PG_FUNCTION_ARGS)
 
 	tnp_answer_shape(call->model->model, &kind, &n);
 	PG_RETURN_POINTER(posterior_answer(kind, n, params, &call->encoding->labels));
+}
+
+/*
+ * predict_watched(name name, row anyelement): predict, by what the statement has at hand whose
+ * trigger this is
+ */
+PG_FUNCTION_INFO_V1(posterior_predict_watched);
+Datum
+posterior_predict_watched(PG_FUNCTION_ARGS)
+{
+	PosteriorCall *call = posterior_watching();
+	TnpDistributionKind kind;
+	volatile Datum answer;
+	int			n;
+
+	if (call == NULL)
+		return posterior_predict_named(fcinfo);
+	/* the subtransaction that an error ends may have what the encoding came from */
+	PG_TRY();
+	{
+		double	   *params = named_answer(fcinfo, call);
+
+		tnp_answer_shape(call->model->model, &kind, &n);
+		answer = PointerGetDatum(posterior_answer(kind, n, params, &call->encoding->labels));
+	}
+	PG_CATCH();
+	{
+		posterior_call_forget(call);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	return answer;
 }
 
 /* predict_targets(name name, row anyelement) */
