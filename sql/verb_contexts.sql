@@ -100,6 +100,32 @@ INSERT INTO loaded VALUES (76, 4.1, 0.1);
 SELECT l.id, l.surprise = w.surprise AS same FROM within w JOIN loaded l USING (id) ORDER BY id;
 SELECT posterior_internal.watch_insert();
 DROP TABLE loaded, loads, within;
+-- partitions, whose columns may have other places, and may be attached later
+CREATE TABLE parts (id int, x float8, y float8, "key" float8) PARTITION BY RANGE (id);
+CREATE TABLE part1 PARTITION OF parts FOR VALUES FROM (0) TO (100) PARTITION BY LIST ("key");
+CREATE TABLE part1any PARTITION OF part1 DEFAULT;
+CREATE TABLE part2 ("key" float8, y float8, junk int, x float8, id int);
+ALTER TABLE part2 DROP COLUMN junk;
+INSERT INTO parts (id, x, y) SELECT i, i / 10.0, sin(i / 10.0) FROM generate_series(1, 40) i;
+SELECT posterior.create_context('parts', 'parts', 'y', '{x}', 'id');
+SELECT posterior.watch('parts', 'key');
+SELECT posterior.watch('parts', leave_out => true),
+	posterior.watch('parts', into_table => 'part_log', key => '{id}');
+ALTER TABLE part2 ADD surprise float8;
+ALTER TABLE parts ATTACH PARTITION part2 FOR VALUES FROM (100) TO (200);
+INSERT INTO parts (id, x, y) VALUES (41, 4.1, -0.81), (101, 4.1, -0.81), (102, 4.1, 9)
+	RETURNING id, surprise > 0.01 AS usual;
+INSERT INTO part2 (id, x, y) VALUES (103, 4.1, 9) RETURNING surprise < 0.01 AS odd;
+SELECT row_key, surprise < 0.01 AS odd FROM part_log ORDER BY (row_key->>'id')::int;
+SELECT posterior.watch('parts', leave_out => true),
+	posterior.alter_context('parts', new_name => 'parted');
+INSERT INTO parts (id, x, y) VALUES (104, 4.1, 9) RETURNING surprise < 0.01 AS odd;
+SELECT posterior.unwatch('parted');
+SELECT count(*) AS triggers FROM pg_trigger WHERE tgname ~ 'posterior_(watch|record)_part';
+SELECT posterior.watch('parted');
+SELECT posterior.drop_context('parted');
+SELECT count(*) AS triggers FROM pg_trigger WHERE tgname ~ 'posterior_(watch|record)_part';
+DROP TABLE parts, part_log;
 -- of labels
 SELECT posterior.watch('kinds', 'oddity');
 INSERT INTO trials (id, x, kind, y) VALUES (1005, 2, 'q', 6.05)

@@ -380,7 +380,7 @@ BEGIN
 			'threshold => 0.01 tells outcomes so far out that one in a hundred is by chance.';
 	END IF;
 	SELECT n.nspname INTO home FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-		WHERE c.oid = defined.relation AND c.relkind = 'r';
+		WHERE c.oid = defined.relation AND c.relkind IN ('r', 'p');
 	IF home IS NULL THEN
 		RAISE EXCEPTION 'only a table can be watched' USING ERRCODE = 'wrong_object_type',
 			DETAIL = format('Context "%s" is of %s.', context, defined.relation),
@@ -448,6 +448,14 @@ BEGIN
 			DETAIL = 'What is told of a row must not be what it is told from.',
 			HINT = 'Name another column, and name the features when you create the context.';
 	END IF;
+	IF EXISTS (SELECT FROM pg_partition_tree(defined.relation) part
+			JOIN pg_partitioned_table k ON k.partrelid = part.relid
+			JOIN pg_attribute a ON a.attrelid = k.partrelid AND a.attnum = ANY (k.partattrs)
+		WHERE a.attname = named) THEN
+		RAISE EXCEPTION 'column "%" decides which partition a row is of', named
+			USING ERRCODE = 'invalid_parameter_value',
+			DETAIL = 'It is set when the partition has been chosen.', HINT = 'Name another column.';
+	END IF;
 	EXECUTE
 		format('CREATE OR REPLACE TRIGGER %I BEFORE INSERT ON %s FOR EACH ROW
 			EXECUTE FUNCTION posterior_internal.watch_insert(%L, %L, %L, %L)',
@@ -484,7 +492,9 @@ CREATE FUNCTION posterior_internal.watch_triggers(context text, OUT kind text,
 	FROM (VALUES ('watch', 'posterior_internal.watch_insert()'::regprocedure),
 			('record', 'posterior_internal.watch_record()')) u (k, f)
 		JOIN pg_trigger t
+			-- those of partitions go with that of their parent
 			ON t.tgfoid = f AND t.tgname = posterior_internal.watch_trigger(k, context)
+				AND t.tgparentid = 0
 $$;
 COMMENT ON FUNCTION posterior_internal.watch_triggers(text) IS
 	'triggers that posterior.watch has made for a context';
