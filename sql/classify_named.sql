@@ -61,6 +61,35 @@ SELECT abs(sum(exp(joint)) - 1) < 1e-5 AS probabilities, count(*)
 	FROM (SELECT posterior.log_density('species', l, q ORDER BY id) AS joint
 	FROM asked q, LATERAL posterior.probabilities(posterior.predict('species', q)) p (l)
 		WHERE id = 2 GROUP BY l) s;
+-- of booleans and enums as of their text, frames and contexts alike
+SELECT posterior.log_density('rare', rare, b ORDER BY id)
+		= posterior.log_density('rare', rare::text, b ORDER BY id) AS boolean,
+	posterior.log_density('size', size, b ORDER BY id)
+		= posterior.log_density('size', size::text, b ORDER BY id) AS enum,
+	posterior.log_density('size', size, to_jsonb(b) ORDER BY id)
+		= posterior.log_density('size', size::text, to_jsonb(b) ORDER BY id) AS json,
+	posterior.log_density_averaged('rare', 3, 1, rare, b)
+		= posterior.log_density_averaged('rare', 3, 1, rare::text, b) AS boolean_averaged,
+	posterior.log_density_averaged('size', 3, 1, size, b)
+		= posterior.log_density_averaged('size', 3, 1, size::text, b) AS enum_averaged,
+	posterior.log_density('size', NULL::size, b) AS nothing
+FROM birds b WHERE id < 6;
+SELECT posterior.log_density(r, rare, wing ORDER BY id)
+		= posterior.log_density(r, rare::text, wing ORDER BY id) AS boolean,
+	posterior.log_density(s, size, wing ORDER BY id)
+		= posterior.log_density(s, size::text, wing ORDER BY id) AS enum,
+	posterior.log_density_averaged(r, 3, 1, rare, wing)
+		= posterior.log_density_averaged(r, 3, 1, rare::text, wing) AS boolean_averaged,
+	posterior.log_density_averaged(s, 3, 1, size, wing)
+		= posterior.log_density_averaged(s, 3, 1, size::text, wing) AS enum_averaged
+FROM (SELECT posterior.context(rare, wing ORDER BY id) AS r,
+		posterior.context(size, wing ORDER BY id) AS s FROM birds WHERE id < 15) c, birds
+WHERE id BETWEEN 15 AND 20;
+SELECT posterior.log_evidence(rare, wing ORDER BY id)
+		= posterior.log_evidence(rare::text, wing ORDER BY id) AS boolean,
+	posterior.log_evidence(size, wing ORDER BY id) < 0 AS enum
+FROM birds WHERE id < 21;
+SELECT posterior.log_density('rare', 1.5, b) FROM birds b;
 SELECT count(*), count(DISTINCT draw) AS draws,
 	bool_and(label IN (SELECT species FROM birds)) AS known
 	FROM posterior.sample_labels('species', ARRAY(SELECT q FROM asked q ORDER BY id), 50, 3);

@@ -68,11 +68,11 @@ context_is_null(bool named)
 				   : errhint("posterior.context over no rows is NULL.")));
 }
 
-/* Whether the aggregate takes labels: the type of its argument `y`. */
+/* Whether the aggregate takes labels, or else numbers: by the type of its argument `y`. */
 static bool
 takes_labels(FunctionCallInfo fcinfo, int y)
 {
-	return get_fn_expr_argtype(fcinfo->flinfo, y) == TEXTOID;
+	return get_fn_expr_argtype(fcinfo->flinfo, y) != FLOAT8OID;
 }
 
 pg_noreturn static void
@@ -80,7 +80,8 @@ targets_are_labels(void)
 {
 	ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
 					errmsg("the targets of the context are labels, not numbers"),
-					errhint("Give a label; a value that is no text becomes one by ::text.")));
+					errhint("Give a label: text, a boolean, a value of an enum, or another type's "
+							"cast to text.")));
 }
 
 /*
@@ -99,7 +100,7 @@ target_accumulate(FunctionCallInfo fcinfo, int y, const PosteriorLabelList *list
 						errmsg("the targets of the context are numbers, not labels"),
 						errhint("Give a number.")));
 	if (labelled)
-		return posterior_label_class(list, text_to_cstring(PG_GETARG_TEXT_PP(y)));
+		return posterior_label_class(list, posterior_label_argument(fcinfo, y));
 	return posterior_check_target(PG_GETARG_FLOAT8(y));
 }
 
