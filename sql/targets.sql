@@ -131,7 +131,13 @@ SELECT posterior.sample(two, ARRAY[ROW(0.1, 0.2)]) FROM c;
 SELECT posterior.joint(two, ARRAY[ROW(0.1, 0.2)]) FROM c;
 SELECT posterior.log_density(two, 0.4, 0.1, 0.2) FROM c;
 SELECT posterior.log_density(two, ARRAY[0.4, 0.1, 0.2], 0.1, 0.2) FROM c;
+\set VERBOSITY default
 SELECT posterior.log_density(two, 'a', 0.1, 0.2) FROM c;
+SET posterior.class_model = 'several_fixed';
+SELECT posterior.predict(posterior.context(CASE WHEN u > 0 THEN 'up' ELSE 'down' END, a, b), 0, 0)
+FROM points;
+RESET posterior.class_model;
+\set VERBOSITY terse
 SELECT posterior.predict(posterior.context(u, a, b), 0.1, 0.2) FROM points;
 SELECT posterior.predict_targets(posterior.context(u, a, b), 0.1, 0.2) FROM points;
 SELECT posterior.regress(u, a, b) OVER (ORDER BY id) FROM points;

@@ -183,3 +183,37 @@ CREATE VIEW large AS SELECT x, y * 1e100 AS y FROM sizes;
 SELECT rmse BETWEEN 1e98 AND 1e100 AS large FROM posterior.evaluate('large', 'y', '{x}');
 SELECT posterior.mean(posterior.predict(posterior.context(y * 1e-120, x), 3.0)) FROM sizes;
 DROP TABLE sizes CASCADE;
+-- what a hint suggests runs, and is taken, whatever the type
+CREATE TABLE odd_types AS SELECT i AS id, '2024-01-01'::date + i AS d,
+	make_time(i, 0, 0) AS t, i * interval '1 day' AS iv, i::numeric::money AS m, i % 2 = 0 AS b,
+	to_jsonb(i) AS j, ARRAY[i, 2] AS a, ARRAY['a'] AS words, i::text AS txt, i::char(4) AS padded,
+	i * 86400.0::float8 AS e, i * 86400::numeric AS n, md5(i::text)::uuid AS u, '1'::bit(3) AS bits,
+	int4range(i, i + 1) AS r, ('2024-01-' || i)::text AS says
+FROM generate_series(1, 20) i;
+CREATE FUNCTION suggested("time" text, target text, OUT hint text, OUT taken text)
+	LANGUAGE plpgsql AS $$
+DECLARE
+	expression text;
+BEGIN
+	PERFORM FROM posterior.forecast('odd_types', "time", target, 2);
+	hint := 'none is needed';
+EXCEPTION WHEN datatype_mismatch THEN
+	GET STACKED DIAGNOSTICS hint = PG_EXCEPTION_HINT;
+	expression := substring(hint FROM 'SELECT (.*), and name the view');
+	IF expression IS NULL THEN
+		RETURN;
+	END IF;
+	EXECUTE format('CREATE VIEW suggestion AS SELECT %s, %s FROM odd_types', expression,
+		CASE WHEN target = 'id' THEN 'id' ELSE "time" END);
+	SELECT count(*) || ' steps' INTO taken
+	FROM posterior.forecast('suggestion', "time", target, 2);
+	DROP VIEW suggestion;
+END $$;
+\pset format unaligned
+SELECT c AS target, s.* FROM
+	unnest('{d,t,iv,m,b,j,a,words,txt,padded,u,bits,r}'::text[]) c, suggested('id', c) s;
+SELECT c AS "time", s.* FROM unnest('{d,t,iv,m,b,j,a,says,e,n,u,r}'::text[]) c,
+	suggested(c, 'id') s;
+\pset format aligned
+DROP TABLE odd_types;
+DROP FUNCTION suggested;

@@ -16,9 +16,11 @@ BEGIN
 	RAISE EXCEPTION 'column "%" is no time', "time"
 		USING ERRCODE = 'datatype_mismatch',
 			DETAIL = format('Its type is %s; a time is a date, a timestamp or an integer.', given),
-			HINT = format('Make a view that casts it, as in SELECT %I::timestamptz, and name the '
-				'view instead.',
-				"time");
+			HINT = coalesce('Make a view that casts it, as in SELECT ' || format(CASE
+				WHEN posterior_internal.is_number(type) THEN 'to_timestamp(%I) AS %1$I'
+				WHEN (SELECT t.typcategory = 'S' FROM pg_type t WHERE t.oid = type)
+					THEN '%I::timestamptz' END, "time") || ', and name the view instead.',
+				'Name a column of times, or of integers that count the steps.');
 END $$;
 COMMENT ON FUNCTION posterior_internal.time_kind(regclass,
 	text) IS 'type of a time column, or an error';

@@ -64,24 +64,36 @@ CREATE FUNCTION posterior_internal.is_feature(type regtype) RETURNS boolean
 $$;
 COMMENT ON FUNCTION posterior_internal.is_feature(regtype) IS 'whether a type can be a feature';
 
+CREATE FUNCTION posterior_internal.has_cast(type regtype, other regtype) RETURNS boolean
+	LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+	SELECT EXISTS (SELECT FROM pg_cast WHERE castsource = type AND casttarget = other)
+$$;
+COMMENT ON FUNCTION posterior_internal.has_cast(regtype, regtype) IS
+	'whether there is a cast from one type to the other';
+
 CREATE FUNCTION posterior_internal.check_number(relation regclass, name text,
 	role text) RETURNS void
 	LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	type regtype := posterior_internal.check_column(relation, name, role);
-	category "char" := (SELECT t.typcategory FROM pg_type t
-		WHERE t.oid = posterior_internal.base_type(type));
+	base regtype := posterior_internal.base_type(type);
+	number text;
 BEGIN
 	IF NOT posterior_internal.is_number(type) THEN
+		number := CASE
+			WHEN base IN ('date'::regtype, 'time', 'timetz', 'timestamp', 'timestamptz', 'interval')
+				THEN 'extract(epoch FROM %I) AS %1$I'
+			WHEN base = 'boolean'::regtype THEN '%I::integer'
+			WHEN (SELECT t.typcategory = 'S' FROM pg_type t WHERE t.oid = base)
+				OR posterior_internal.has_cast(base, 'float8') THEN '%I::float8'
+			WHEN posterior_internal.has_cast(base, 'numeric') THEN '%I::numeric'
+			WHEN posterior_internal.is_number((SELECT t.typelem FROM pg_type t
+				WHERE t.oid = base AND t.typcategory = 'A')::regtype) THEN '%I[1] AS %1$I' END;
 		RAISE EXCEPTION 'column "%" is not a number', name
 			USING ERRCODE = 'datatype_mismatch',
 				DETAIL = format('It is the %s; its type is %s.', role, type),
-				HINT = format('Make a view that casts it, as in SELECT %s, and name the view '
-					'instead.',
-					format(CASE category WHEN 'A' THEN '%I[1] AS %1$I' WHEN 'B' THEN '%I::integer'
-						WHEN 'D' THEN 'extract(epoch FROM %I) AS %1$I'
-						WHEN 'T' THEN 'extract(epoch FROM %I) AS %1$I' ELSE '%I::float8' END,
-						name));
+				HINT = coalesce('Make a view that casts it, as in SELECT ' || format(number, name)
+					|| ', and name the view instead.', 'Name a column of numbers.');
 	END IF;
 END $$;
 COMMENT ON FUNCTION posterior_internal.check_number(regclass, text,

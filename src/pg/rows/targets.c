@@ -68,8 +68,9 @@ posterior_check_model_targets(const TnpModel *model, const char *name, int targe
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 			 errmsg("model \"%s\" takes %d target%s per row, not %d", name, taken,
 					taken == 1 ? "" : "s", targets),
-			 taken > 1 ? errhint("Give them as an array, posterior.context(ARRAY[y1, y2, ...], x1, "
-								 "...), or choose another model.")
+			 taken > 1 ? errhint("Choose a model of one target (targets in the view "
+								 "posterior.models), or give all targets as an array, "
+								 "ARRAY[y1, y2, ...].")
 					   : errhint("Choose a model of so many targets, or of any number (any_targets "
 								 "in the view posterior.models), or make a context for each of "
 								 "them.")));

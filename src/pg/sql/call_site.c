@@ -227,7 +227,8 @@ posterior_call_context(PosteriorCall *call, Datum context)
 		call->raw_size = 0;
 	}
 	refresh_model(call, call->labelled, targets);
-	if (!call->several)
+	/* labels are one target each: of a model of numbers another error tells more */
+	if (!call->several && !call->labelled)
 		posterior_check_model_targets(call->model->model, call->model->name, 1);
 	if (same && call->encoding != NULL && posterior_cache_mode != POSTERIOR_CACHE_OFF)
 		return;

@@ -86,10 +86,10 @@ targets_are_labels(void)
 
 /*
  * The target in argument `y`, which is not NULL, as the engine wants it: of a label, its class in
- * `list`; NULL says that targets are numbers.
+ * `list`; NULL says that targets are numbers, `there` of them in each row (0: unknown).
  */
 static double
-target_accumulate(FunctionCallInfo fcinfo, int y, const PosteriorLabelList *list)
+target_accumulate(FunctionCallInfo fcinfo, int y, const PosteriorLabelList *list, int there)
 {
 	bool		labelled = takes_labels(fcinfo, y);
 
@@ -98,7 +98,8 @@ target_accumulate(FunctionCallInfo fcinfo, int y, const PosteriorLabelList *list
 	if (labelled && list == NULL)
 		ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
 						errmsg("the targets of the context are numbers, not labels"),
-						errhint("Give a number.")));
+						there > 1 ? errhint("Give an array of %d numbers.", there)
+								  : errhint("Give a number.")));
 	if (labelled)
 		return posterior_label_class(list, posterior_label_argument(fcinfo, y));
 	return posterior_check_target(PG_GETARG_FLOAT8(y));
@@ -192,8 +193,9 @@ density_accumulate(FunctionCallInfo fcinfo, int y, int64 orders, int64 seed)
 	else
 	{
 		list = posterior_context_labels(state->context);
-		observed = target_accumulate(
-			fcinfo, y, posterior_context_labelled(state->context) ? &list : NULL);
+		observed = target_accumulate(fcinfo, y,
+									 posterior_context_labelled(state->context) ? &list : NULL,
+									 targets_of(state->context));
 		check_count(targets_of(state->context), 1, rows);
 		posterior_rows_next(rows);
 		rows->y[rows->n] = observed;
@@ -252,7 +254,7 @@ accumulate_named(FunctionCallInfo fcinfo, int y, int64 orders, int64 seed)
 	}
 	else
 	{
-		observed = target_accumulate(fcinfo, y, labels->n > 0 ? labels : NULL);
+		observed = target_accumulate(fcinfo, y, labels->n > 0 ? labels : NULL, targets);
 		check_count(targets, 1, rows);
 		posterior_rows_next(rows);
 		rows->y[rows->n] = observed;
