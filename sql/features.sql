@@ -70,6 +70,30 @@ SELECT posterior.predict(posterior.context(y, b, k), 'a'::text, 'b') FROM f;
 SELECT posterior.predict(posterior.context(y, b, k), true, 'b') FROM f;
 SELECT posterior.predict(posterior.context(y, o), interval '1 day') FROM f;
 SELECT posterior.predict(posterior.context(y, b), 'NaN'::float8) FROM f;
+-- a moment is what a clock shows in one time zone only: neither is taken for the other, but in a
+-- value of 1.0, which does not tell which of them it has
+SELECT posterior.predict(posterior.context(y, q), min(p)) FROM f;
+SELECT posterior.predict(posterior.context(y, q), min(o)) FROM f;
+SELECT posterior.predict(posterior.context(y, p), min(q)) FROM f;
+SELECT posterior.predict(posterior.context(y, o), '2024-01-02'::timestamp) IS NOT NULL AS date
+FROM f;
+SET TimeZone = 'Asia/Tokyo';
+SELECT posterior.mean(posterior.predict(ctx, o::timestamp AT TIME ZONE 'UTC'))
+		= posterior.mean(posterior.predict(ctx, (o + time '09:00')::timestamptz)) AS same_moment,
+	posterior.predict(old, o)::text = posterior.predict(ctx, o::timestamp AT TIME ZONE 'UTC')::text
+		AS old_local,
+	posterior.predict(old, o::timestamptz)::text = posterior.predict(ctx, o::timestamptz)::text
+		AS old_moment
+FROM (SELECT ctx, overlay(ctx::text PLACING '03' FROM 23 FOR 2)::posterior.context AS old
+	FROM (SELECT posterior.context(y, q) AS ctx FROM f) s) c, f WHERE i = 1;
+RESET TimeZone;
+SELECT posterior.create_context('clock', 'f', 'y', '{o,p}', 'i'),
+	posterior.create_context('moment', 'f', 'y', '{q}', 'i');
+SELECT posterior.predict('clock', r) FROM (SELECT o, q AS p FROM f) r;
+SELECT posterior.predict('moment', r) FROM (SELECT p AS q FROM f) r;
+SELECT posterior.predict('moment', p) FROM f;
+SELECT posterior.predict('clock', whole) IS NOT NULL AS clock,
+	posterior.predict('moment', whole) IS NOT NULL AS moment FROM f whole WHERE i = 1;
 -- the unit of a constant target does not matter, whatever a sum of it rounds to
 CREATE FUNCTION width(target float8) RETURNS float8 LANGUAGE sql AS $$
 	SELECT posterior.stddev(posterior.predict((SELECT posterior.context(target,

@@ -21,10 +21,32 @@
 const char *
 posterior_column_kind_name(PosteriorColumnKind kind)
 {
-	static const char *const names[] = {"",         "number",  "boolean", "date or timestamp",
-										"interval", "category"};
+	static const char *const names[] = {
+		"",         "number",            "boolean",                 "date or timestamp", "interval",
+		"category", "date or timestamp", "timestamp with time zone"};
 
-	return kind >= POSTERIOR_NUMBER && kind <= POSTERIOR_CATEGORY ? names[kind] : "unknown";
+	return kind >= POSTERIOR_NUMBER && kind <= POSTERIOR_LAST_KIND ? names[kind] : "unknown";
+}
+
+/* A moment and what a clock shows are the same in one time zone only, which is not known here. */
+bool
+posterior_kind_takes(PosteriorColumnKind kind, PosteriorColumnKind given)
+{
+	return given == kind
+		|| (kind == POSTERIOR_TIME
+			&& (given == POSTERIOR_LOCAL_TIME || given == POSTERIOR_INSTANT));
+}
+
+int
+posterior_kind_hint(PosteriorColumnKind kind, PosteriorColumnKind given)
+{
+	if (kind == POSTERIOR_INSTANT && given == POSTERIOR_LOCAL_TIME)
+		return errhint("Say of which time zone it is, as in x::timestamp AT TIME ZONE 'UTC'; "
+					   "x::timestamptz takes the session's.");
+	if (kind == POSTERIOR_LOCAL_TIME && given == POSTERIOR_INSTANT)
+		return errhint("Say what a clock shows then, as in x AT TIME ZONE 'UTC'; x::timestamp "
+					   "takes the session's time zone.");
+	return errhint("Cast it to the type that it has in the context.");
 }
 
 void
@@ -49,8 +71,10 @@ posterior_feature_init(PosteriorFeature *feature, Oid type, int ordinal, MemoryC
 			return;
 		case DATEOID:
 		case TIMESTAMPOID:
+			feature->kind = POSTERIOR_LOCAL_TIME;
+			return;
 		case TIMESTAMPTZOID:
-			feature->kind = POSTERIOR_TIME;
+			feature->kind = POSTERIOR_INSTANT;
 			return;
 		case INTERVALOID:
 			feature->kind = POSTERIOR_INTERVAL;

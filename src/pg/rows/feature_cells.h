@@ -16,9 +16,13 @@ typedef enum PosteriorColumnKind
 {
 	POSTERIOR_NUMBER = 1,
 	POSTERIOR_BOOLEAN = 2,
-	POSTERIOR_TIME = 3,			/* seconds since 2000-01-01, UTC */
+	/* seconds since 2000-01-01, UTC; values of 1.0 do not tell of which of the two kinds below */
+	POSTERIOR_TIME = 3,
 	POSTERIOR_INTERVAL = 4,		/* seconds */
-	POSTERIOR_CATEGORY = 5		/* identity of a label */
+	POSTERIOR_CATEGORY = 5,		/* identity of a label */
+	POSTERIOR_LOCAL_TIME = 6,	/* date or timestamp: seconds as if it were UTC */
+	POSTERIOR_INSTANT = 7,		/* timestamp with time zone */
+	POSTERIOR_LAST_KIND = POSTERIOR_INSTANT
 } PosteriorColumnKind;
 
 /* How to read values of one SQL type. */
@@ -50,6 +54,12 @@ double		posterior_feature_value(const PosteriorFeature *feature, Datum value, bo
 
 /* The identity of a label: 52 bits of a hash of its bytes, the same on every machine. */
 double		posterior_label_identity(const char *bytes, int length);
+
+/* Whether a context whose column is of a kind takes cells of another. */
+bool		posterior_kind_takes(PosteriorColumnKind kind, PosteriorColumnKind given);
+
+/* How to make a value of a kind one that the context takes, as a hint of an error. */
+int			posterior_kind_hint(PosteriorColumnKind kind, PosteriorColumnKind given);
 
 /* Name of a kind for messages: "number", "boolean", … */
 const char *posterior_column_kind_name(PosteriorColumnKind kind);

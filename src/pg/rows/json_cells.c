@@ -98,7 +98,9 @@ json_cell(PosteriorFeature *feature, const JsonbValue *value, int ordinal)
 		feature->base = BOOLOID;
 		datum = BoolGetDatum(value->val.boolean);
 	}
-	else if (feature->kind == POSTERIOR_TIME && value->type == jbvString)
+	else if (value->type == jbvString
+			 && (feature->kind == POSTERIOR_TIME || feature->kind == POSTERIOR_LOCAL_TIME
+				 || feature->kind == POSTERIOR_INSTANT))
 	{
 		feature->base = TIMESTAMPTZOID;
 		datum = read_text(timestamptz_in, pnstrdup(value->val.string.val, value->val.string.len));

@@ -83,14 +83,14 @@ make_match(const PosteriorNamed *named, Oid type, int32 typmod)
 		m->features[f].name = named->names[f];
 		if (m->features[f].base == UNKNOWNOID)
 			m->features[f].kind = named->kinds[f];
-		if (m->features[f].kind != named->kinds[f])
+		if (!posterior_kind_takes(named->kinds[f], m->features[f].kind))
 			ereport(
 				ERROR,
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
 				 errmsg("column \"%s\" is of kind \"%s\", in context \"%s\" it is of kind \"%s\"",
 						named->names[f], posterior_column_kind_name(m->features[f].kind),
 						named->name, posterior_column_kind_name(named->kinds[f])),
-				 errhint("Cast it to the type that it has in the context.")));
+				 posterior_kind_hint(named->kinds[f], m->features[f].kind)));
 	}
 	MemoryContextSwitchTo(before);
 	return m;
@@ -141,7 +141,7 @@ match_scalar(const PosteriorNamed *named, Oid type, Datum value, bool isnull, do
 	feature.name = named->names[0];
 	if (feature.base == UNKNOWNOID)
 		feature.kind = named->kinds[0];
-	if (feature.kind != named->kinds[0])
+	if (!posterior_kind_takes(named->kinds[0], feature.kind))
 		ereport(
 			ERROR,
 			(errcode(ERRCODE_DATATYPE_MISMATCH),
@@ -149,7 +149,7 @@ match_scalar(const PosteriorNamed *named, Oid type, Datum value, bool isnull, do
 				 "the value is of kind \"%s\", feature \"%s\" of context \"%s\" is of kind \"%s\"",
 				 posterior_column_kind_name(feature.kind), named->names[0], named->name,
 				 posterior_column_kind_name(named->kinds[0])),
-			 errhint("Cast it to the type that it has in the context.")));
+			 posterior_kind_hint(named->kinds[0], feature.kind)));
 	*x = posterior_feature_cell(&feature, value, isnull, 1);
 }
 

@@ -75,7 +75,7 @@ posterior_receive_sums(StringInfo buffer)
 		posterior_bad_context("The length of the sums is wrong.");
 	kinds = pq_getmsgbytes(buffer, n_features);
 	for (int f = 0; f < n_features; f++)
-		if (kinds[f] < POSTERIOR_NUMBER || kinds[f] > POSTERIOR_CATEGORY)
+		if (kinds[f] < POSTERIOR_NUMBER || kinds[f] > POSTERIOR_LAST_KIND)
 			posterior_bad_context(
 				psprintf("Column %d has the unknown kind %d.", f + 1, kinds[f]));
 	n_basis = pq_getmsgint64(buffer);

@@ -74,7 +74,7 @@ posterior_adopt_columns(int n_features, const uint8 *kinds, PosteriorRows *rows)
 								"posterior.context, without the target.")));
 	for (int f = 0; f < n_features; f++)
 	{
-		if (rows->features[f].kind == kinds[f])
+		if (posterior_kind_takes(kinds[f], rows->features[f].kind))
 			continue;
 		if (rows->features[f].base != UNKNOWNOID)
 			ereport(ERROR,
@@ -82,7 +82,7 @@ posterior_adopt_columns(int n_features, const uint8 *kinds, PosteriorRows *rows)
 					 errmsg("feature %d is of kind \"%s\", in the context it is of kind \"%s\"",
 							f + 1, posterior_column_kind_name(rows->features[f].kind),
 							posterior_column_kind_name(kinds[f])),
-					 errhint("Cast it to the type that it has in the context.")));
+					 posterior_kind_hint(kinds[f], rows->features[f].kind)));
 		rows->features[f].kind = kinds[f];
 		rows->kinds[f] = kinds[f];
 		rows->engine_kinds[f] = kinds[f] == POSTERIOR_CATEGORY ? TNP_CATEGORICAL : TNP_NUMERIC;
@@ -196,7 +196,7 @@ posterior_receive_rows(StringInfo buffer)
 									   (long long) n, n_features, buffer->len - buffer->cursor));
 	kinds = pq_getmsgbytes(buffer, n_features);
 	for (int f = 0; f < n_features; f++)
-		if (kinds[f] < POSTERIOR_NUMBER || kinds[f] > POSTERIOR_CATEGORY)
+		if (kinds[f] < POSTERIOR_NUMBER || kinds[f] > POSTERIOR_LAST_KIND)
 			posterior_bad_context(
 				psprintf("Column %d has the unknown kind %d.", f + 1, kinds[f]));
 	rows = posterior_rows_of_kinds(CurrentMemoryContext, n_features, (const uint8 *) kinds);
