@@ -109,6 +109,13 @@ SELECT posterior.context(basis, ARRAY[u, 'infinity'], a, b) FROM pair, basis;
 SELECT posterior.context(basis, ARRAY[u, NULL], a, b) FROM pair, basis;
 SELECT posterior.without(d.context, w.context) FROM daily d, whole w WHERE day = 0;
 SELECT posterior.basis(y, a, b) FROM pair WHERE id = 1;
+-- a bare NULL is a row without targets, and other literals need a type
+SELECT posterior.without(context, NULL, a, b) OPERATOR(posterior.=) context AS same
+FROM pair, whole WHERE id = 1;
+SELECT posterior.context(basis, NULL, a, b) OPERATOR(posterior.=) basis AS same
+FROM pair, basis GROUP BY basis;
+SELECT posterior.without(context, '1.5', a, b) FROM pair, whole WHERE id = 1;
+SELECT posterior.context(basis, 'yes', a, b) FROM pair, basis;
 -- another number of targets
 \set VERBOSITY default
 SELECT posterior.context(basis, u, a, b) FROM pair, basis;

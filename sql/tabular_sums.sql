@@ -35,6 +35,20 @@ FROM (SELECT posterior.context(:'basis', cnt, temp, sky, working, at) AS whole,
 		posterior.context(:'basis', cnt, temp, sky, working, at) FILTER (WHERE i % 3 = 0) AS a,
 		posterior.context(:'basis', cnt, temp, sky, working, at) FILTER (WHERE i % 3 > 0) AS b
 	FROM rides) s;
+-- a row that is not among them is refused where it is taken away: far, of another target, twice
+CREATE TABLE few AS SELECT posterior.context(:'basis', cnt, temp, sky, working, at) AS ctx
+FROM rides WHERE i <= 500;
+SELECT posterior.rows(posterior.without(ctx, cnt, temp, sky, working, at)) FROM few, rides
+WHERE i = 200;
+SELECT posterior.rows(posterior.without(ctx, cnt, 1e6, sky, working, at)) FROM few, rides
+WHERE i = 200;
+SELECT posterior.rows(posterior.without(ctx, -400, temp, sky, working, at)) FROM few, rides
+WHERE i = 200;
+SELECT posterior.rows(posterior.without(ctx, cnt, temp, 'hail', working, at)) FROM few, rides
+WHERE i = 200;
+SELECT posterior.rows(posterior.without(once, cnt, temp, sky, working, at))
+FROM (SELECT posterior.context(:'basis', cnt, temp, sky, working, at) AS once FROM rides
+	WHERE i IN (202, 204)) o, rides WHERE i = 206;
 -- too few rows, labels, too many columns
 SELECT posterior.predict(posterior.context(cnt, temp), 1.0) FROM rides WHERE i BETWEEN 200 AND 201;
 SELECT posterior.create_context('labels', 'rides', target => 'sky', features => '{temp}',

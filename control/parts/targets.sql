@@ -122,6 +122,30 @@ CREATE FUNCTION posterior.without(context posterior.context, y float8[], VARIADI
 COMMENT ON FUNCTION posterior.without(posterior.context, float8[], VARIADIC "any")
 	IS 'a context of sums without one row of several targets, which must be among its rows';
 
+-- Beside numbers and arrays a literal without a type, as a bare NULL, would be ambiguous. It is
+-- text wherever text will do: NULL is a row without targets, anything else an error that says what
+-- to write.
+CREATE FUNCTION posterior_internal.sums_label_accum(internal, posterior.context, text,
+		VARIADIC "any") RETURNS internal
+	AS 'MODULE_PATHNAME', 'posterior_sums_accum' LANGUAGE C STABLE PARALLEL SAFE COST 100;
+CREATE AGGREGATE posterior.context(basis posterior.context, y text, VARIADIC x "any") (
+	SFUNC = posterior_internal.sums_label_accum,
+	STYPE = internal,
+	SSPACE = 500000,
+	FINALFUNC = posterior_internal.sums_final,
+	COMBINEFUNC = posterior_internal.sums_combine,
+	SERIALFUNC = posterior_internal.sums_serialize,
+	DESERIALFUNC = posterior_internal.sums_deserialize,
+	PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE posterior.context(posterior.context, text, VARIADIC "any")
+	IS 'the same of rows whose target is a bare NULL: none; labels are an error';
+CREATE FUNCTION posterior.without(context posterior.context, y text, VARIADIC x "any")
+	RETURNS posterior.context
+	AS 'MODULE_PATHNAME', 'posterior_without_row' LANGUAGE C STABLE PARALLEL SAFE COST 1000;
+COMMENT ON FUNCTION posterior.without(posterior.context, text, VARIADIC "any")
+	IS 'the same of a row whose target is a bare NULL: none; labels are an error';
+
 -- Named contexts, whose target is a column of type double precision[].
 CREATE FUNCTION posterior.predict_targets(context name, "row" anyelement)
 	RETURNS posterior.distribution[]

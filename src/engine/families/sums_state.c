@@ -338,12 +338,20 @@ refuse_words(TnpError *error, const char *what)
 	return tnp_fail(error, TNP_BAD_VALUE, "the sums are of no rows: %s", what);
 }
 
+/* Whether a sum of products is more than two sums of squares allow, beyond rounding. */
+static bool
+too_far(double sum, double squares, double others)
+{
+	return sum * sum > squares * others * (1 + 1e-9);
+}
+
 /* Whether moments of n rows can be these: what follows must not overflow, nor be nonsense. */
 static TnpStatus
 check_words(const SumsState *s, TnpError *error)
 {
 	const int64_t *gram = sums_gram(s),
-			   *product = sums_product(s);
+			   *product = sums_product(s),
+			   *rows = gram;
 	const SumsWide unit = (SumsWide) SUMS_UNIT * SUMS_UNIT,
 				most_y = (SumsWide) SUMS_TARGET_MOST << SUMS_TARGET_BITS;
 	SumsWide	square = tnp_exact(product + 2 * s->width);
@@ -363,6 +371,13 @@ check_words(const SumsState *s, TnpError *error)
 		for (int j = 0; j <= i; j++, gram++)
 			if (*gram > unit * s->common.n || *gram < (i == j ? 0 : -unit * s->common.n))
 				return refuse_words(error, "a sum of products is out of range");
+		/* what a row too many was taken away from is often told by one of its features */
+		if (too_far((double) sum, (double) gram[-1], (double) square))
+			return refuse_words(error, "a sum of products is more than its squares allow");
+		for (int j = 0; j < i; j++)
+			if (too_far((double) gram[j - i - 1], (double) gram[-1],
+						(double) rows[(size_t) j * (j + 3) / 2]))
+				return refuse_words(error, "a sum of products is more than its squares allow");
 	}
 	return TNP_OK;
 }

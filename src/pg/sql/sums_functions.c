@@ -17,6 +17,7 @@
 
 #include "libpq/pqformat.h"
 #include "miscadmin.h"
+#include "catalog/pg_type.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 
@@ -35,6 +36,12 @@ row_targets(FunctionCallInfo fcinfo, const PosteriorSumsState *state, int y, boo
 	int			n = 1;
 	bool		known = true;
 
+	/* as text comes a literal without a type */
+	if (get_fn_expr_argtype(fcinfo->flinfo, y) == TEXTOID)
+		ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+						errmsg("the targets of sums are numbers, not labels"),
+						errhint("Give a number; a literal in quotes needs a type, as in "
+								"float8 '1.5'.")));
 	if (array)
 		n = posterior_array_targets(PG_GETARG_ARRAYTYPE_P(y), targets, &known);
 	else
@@ -227,13 +234,37 @@ posterior_sums_merge_remove(PG_FUNCTION_ARGS)
 	return context_accumulate(fcinfo, -1);
 }
 
+/* What is left of sums that rows were taken away from, which sums of rows must be. */
+static Datum
+value_left(PosteriorSumsState *state)
+{
+	PosteriorContext *left = posterior_sums_state_value(state);
+	const TnpModel *model = state->model->model;
+	const int64 *basis = posterior_basis(left);
+	TnpSums    *sums;
+	TnpError	error;
+
+	if (left->n == 0)
+		return PointerGetDatum(left);
+	sums = MemoryContextAllocHuge(CurrentMemoryContext, tnp_sums_bytes(model, basis));
+	tnp_sums_begin(model, basis, sums);
+	if (tnp_sums_read(model, sums, posterior_sums(left), &error) != TNP_OK)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("a row that is taken away is not among those of the context"),
+				 errdetail("Of what would be left: %s.", error.message),
+				 errhint("Take rows away with the cells and targets that they were added with.")));
+	pfree(sums);
+	return PointerGetDatum(left);
+}
+
 static Datum
 context_with(PosteriorContext *a, const PosteriorContext *b, int sign)
 {
 	PosteriorSumsState *state = posterior_sums_state(a, true, CurrentMemoryContext);
 
 	posterior_sums_state_merge(state, posterior_sums_state_open(state, b), sign);
-	return PointerGetDatum(posterior_sums_state_value(state));
+	return sign < 0 ? value_left(state) : PointerGetDatum(posterior_sums_state_value(state));
 }
 
 /* merge(a posterior.context, b posterior.context) */
@@ -261,7 +292,7 @@ context_without_row(FunctionCallInfo fcinfo, bool array)
 		PG_RETURN_NULL();
 	state = posterior_sums_state(PG_GETARG_CONTEXT(0), true, CurrentMemoryContext);
 	state_row(fcinfo, state, 1, array, -1, CurrentMemoryContext);
-	PG_RETURN_POINTER(posterior_sums_state_value(state));
+	return value_left(state);
 }
 
 /* without(context posterior.context, y float8, VARIADIC x "any") */
