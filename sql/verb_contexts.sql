@@ -126,6 +126,21 @@ SELECT posterior.watch('parted');
 SELECT posterior.drop_context('parted');
 SELECT count(*) AS triggers FROM pg_trigger WHERE tgname ~ 'posterior_(watch|record)_part';
 DROP TABLE parts, part_log;
+-- the right to read features and key is enough
+CREATE TABLE bids (id int PRIMARY KEY, x float8, "x ""f""" text, secret text, y float8);
+INSERT INTO bids SELECT i, i / 10.0, 'l' || i % 2, 'hush', sin(i / 10.0)
+FROM generate_series(1, 40) i;
+SELECT posterior.create_context('bids', 'bids', 'y', '{x,"x \"f\""}', 'id');
+CREATE ROLE regress_verb_bidder;
+GRANT SELECT (id, x, "x ""f""", y) ON bids TO regress_verb_bidder;
+SET ROLE regress_verb_bidder;
+SELECT count(mean) FROM posterior.score('bids', 'bids');
+SELECT count(*) FROM posterior.suggest('bids', 'bids', 3, draws => 4);
+SELECT count(mean) FROM posterior.score('bids', 'bids', key => '{secret}');
+RESET ROLE;
+DROP OWNED BY regress_verb_bidder;
+DROP ROLE regress_verb_bidder;
+DROP TABLE bids;
 -- of labels
 SELECT posterior.watch('kinds', 'oddity');
 INSERT INTO trials (id, x, kind, y) VALUES (1005, 2, 'q', 6.05)

@@ -30,6 +30,17 @@ COMMENT ON FUNCTION posterior_internal.context_row(text) IS 'definition of a con
 
 -- Statements of these functions name whole rows as r.*, which no column can take the place of; in a
 -- list of columns it stands in coalesce(), because it is all columns there.
+
+-- The features alone of the row r, so that the caller needs no right to read other columns.
+CREATE FUNCTION posterior_internal.feature_row(features text[]) RETURNS text
+	LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
+	SELECT format('(SELECT coalesce(f.*) FROM (SELECT %s) f)',
+		string_agg(format('r.%I', name), ', ' ORDER BY ord))
+	FROM unnest(features) WITH ORDINALITY f (name, ord)
+$$;
+COMMENT ON FUNCTION posterior_internal.feature_row(text[]) IS
+	'expression for the features of the row r, as a row';
+
 CREATE FUNCTION posterior.score(context text, relation regclass, key text[] DEFAULT NULL,
 	levels float8[] DEFAULT '{0.05,0.5,0.95}', only_missing boolean DEFAULT false,
 		block integer DEFAULT 1000)
@@ -62,7 +73,7 @@ BEGIN
 	RETURN QUERY EXECUTE format($q$
 		SELECT b.row_key[s.ord], %1$s
 		FROM (SELECT array_agg(r ORDER BY n) AS rows, array_agg(row_key ORDER BY n) AS row_key
-			FROM (SELECT coalesce(r.*) AS r, %2$s AS row_key, row_number() OVER () AS n
+			FROM (SELECT %7$s AS r, %2$s AS row_key, row_number() OVER () AS n
 				FROM %3$s r %4$s) r
 				GROUP BY (n - 1) / %5$s) b, LATERAL %6$s s$q$,
 		CASE WHEN number THEN 's.mean, s.stddev, s.quantiles, NULL::text, NULL::float8'
@@ -74,7 +85,8 @@ BEGIN
 			CASE WHEN only_missing THEN format('WHERE r.%I IS NULL', defined.target) ELSE '' END,
 			block,
 		CASE WHEN number THEN 'posterior.predict_summary($1, b.rows, $2)'
-			ELSE 'posterior.predict_rows($1, b.rows)' END)
+			ELSE 'posterior.predict_rows($1, b.rows)' END,
+		posterior_internal.feature_row(defined.features))
 	USING context, levels;
 END $$;
 COMMENT ON FUNCTION posterior.score(text, regclass, text[], float8[], boolean,
@@ -151,7 +163,7 @@ BEGIN
 	RETURN QUERY EXECUTE format($q$
 		WITH q AS MATERIALIZED (SELECT array_agg(r ORDER BY row_key) AS rows,
 			array_agg(row_key ORDER BY row_key) AS row_key
-			FROM (SELECT coalesce(r.*) AS r, %1$s AS row_key FROM %2$s r) r),
+			FROM (SELECT %5$s AS r, %1$s AS row_key FROM %2$s r) r),
 		p AS MATERIALIZED (SELECT p.ord, p.prediction
 			FROM q, LATERAL posterior.predict_rows($1, q.rows) p),
 		won AS (SELECT ord, count(*)::float8 / $2 AS share
@@ -170,7 +182,8 @@ BEGIN
 		posterior_internal.group_key(candidates, shown, '{}', 'r'), candidates,
 			CASE WHEN maximize THEN 'DESC' ELSE 'ASC' END,
 		CASE method WHEN 'draws' THEN 'c.share DESC' WHEN 'improvement' THEN 'c.improvement DESC'
-			ELSE 'c.bound ' || CASE WHEN maximize THEN 'DESC' ELSE 'ASC' END END)
+			ELSE 'c.bound ' || CASE WHEN maximize THEN 'DESC' ELSE 'ASC' END END,
+		posterior_internal.feature_row(defined.features))
 	USING context, draws, seed, goal, maximize, kappa, n;
 END $$;
 COMMENT ON FUNCTION posterior.suggest(text, regclass, integer, boolean, text, float8, float8,
