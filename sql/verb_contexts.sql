@@ -99,6 +99,18 @@ INSERT INTO loaded VALUES (73, 4.1, 0.1);
 INSERT INTO loaded VALUES (76, 4.1, 0.1);
 SELECT l.id, l.surprise = w.surprise AS same FROM within w JOIN loaded l USING (id) ORDER BY id;
 SELECT posterior_internal.watch_insert();
+-- watches that come and go leave nothing in a session
+DO $$ BEGIN
+	FOR i IN 1 .. 9 LOOP
+		PERFORM posterior.unwatch('loaded');
+		PERFORM posterior.watch('loaded'), posterior.watch('loaded', into_table => 'loads',
+			key => '{id}');
+		INSERT INTO loaded VALUES (100 + i, 4.1, 0.1);
+	END LOOP;
+END $$;
+SELECT ident, count(*) FROM pg_backend_memory_contexts WHERE ident ~ 'watch_\w*_told' GROUP BY ident
+	HAVING count(*) > 6;
+SELECT count(surprise) FROM loaded WHERE id > 100;
 DROP TABLE loaded, loads, within;
 -- partitions, whose columns may have other places, and may be attached later
 CREATE TABLE parts (id int, x float8, y float8, "key" float8) PARTITION BY RANGE (id);

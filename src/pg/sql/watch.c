@@ -16,6 +16,7 @@
 #include "parser/parse_func.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/rel.h"
 
 typedef struct Watch
 {
@@ -57,10 +58,18 @@ static Datum
 watch_told(FunctionCallInfo fcinfo, Watch *watch)
 {
 	LOCAL_FCINFO(row, 0);
+	TriggerData data = *(TriggerData *) fcinfo->context;
+	Trigger		trigger = *data.tg_trigger;
 	PosteriorCall *outer = watching;
 	volatile Datum result = (Datum) 0;
 
-	InitFunctionCallInfoData(*row, &watch->told, 0, InvalidOid, fcinfo->context, NULL);
+	/*
+	 * PL/pgSQL compiles a function for each trigger, and keeps it when the trigger is gone; what it
+	 * has to know is the table
+	 */
+	trigger.tgoid = RelationGetRelid(data.tg_relation);
+	data.tg_trigger = &trigger;
+	InitFunctionCallInfoData(*row, &watch->told, 0, InvalidOid, (Node *) &data, NULL);
 	PG_TRY();
 	{
 		watching = watch->call;
