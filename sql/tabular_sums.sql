@@ -35,6 +35,15 @@ FROM (SELECT posterior.context(:'basis', cnt, temp, sky, working, at) AS whole,
 		posterior.context(:'basis', cnt, temp, sky, working, at) FILTER (WHERE i % 3 = 0) AS a,
 		posterior.context(:'basis', cnt, temp, sky, working, at) FILTER (WHERE i % 3 > 0) AS b
 	FROM rides) s;
+-- what is far from 0 in units of its differences is told apart as if it were not
+SELECT count(*), max(abs(posterior.mean(posterior.predict(far, temp + 1e11))
+		- posterior.mean(posterior.predict(near, temp)))) < 0.05 AS column,
+	max(abs(posterior.mean(posterior.predict(high, temp)) - 1e11
+		- posterior.mean(posterior.predict(near, temp)))) < 0.05 AS target
+FROM (SELECT posterior.context(cnt, temp ORDER BY i) AS near,
+		posterior.context(cnt, temp + 1e11 ORDER BY i) AS far,
+		posterior.context(cnt + 1e11, temp ORDER BY i) AS high FROM rides WHERE i < 600) c,
+	rides WHERE i > 1900;
 -- a row that is not among them is refused where it is taken away: far, of another target, twice
 CREATE TABLE few AS SELECT posterior.context(:'basis', cnt, temp, sky, working, at) AS ctx
 FROM rides WHERE i <= 500;

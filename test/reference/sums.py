@@ -26,7 +26,7 @@ def moments(values):
 
 
 def scale_of(mean, sd):
-    scale = max(sd, 1e-9 * abs(mean))
+    scale = max(sd, 1e-12 * abs(mean))
     return scale if scale >= 1e-290 else 1.0
 
 

@@ -77,7 +77,7 @@ moments(const double *x, int64_t n, int stride, double *mean, double *sd)
 static double
 scale_of(double mean, double sd)
 {
-	double		scale = fmax(sd, 1e-9 * fabs(mean));
+	double		scale = fmax(sd, 1e-12 * fabs(mean));
 
 	return scale < SMALLEST ? 1 : scale;
 }
