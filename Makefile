@@ -114,8 +114,8 @@ endif
 # does not slow them. Where variables lie would take a third of the compiler's time: lines are told.
 build/module/cpu/%.o build/sanitized/src/cpu/%.o: \
 	ENGINE_CFLAGS += -Wno-psabi -g1
-build/module/cpu/%.o build/%/upper.o build/%/waves.o build/%/process_fit.o build/%/process_near.o \
-	build/%/process_points.o build/%/products_random.o build/%/products_sums.o: \
+build/module/cpu/%.o $(foreach f,upper waves process_fit process_near process_pairs \
+	process_points products_random products_sums,build/%/$f.o): \
 	ENGINE_OPTIMIZE = -O3 -fstack-protector-strong $(filter-out -O2,$(CALLER_CFLAGS))
 
 build/module/%.o: src/%.c Makefile

@@ -499,6 +499,31 @@ def case_process_groups(model):
                    predictions(encoding, x[n:]))
 
 
+def case_process_pair(model):
+    """A product of one wave along each of two columns, which a fit of all columns takes for noise;
+    of few rows, of columns of labels and missing cells, of more rows than pairs are looked for in.
+    """
+    if not model.config["embedder"].get("x", {}).get("process"):
+        return
+    for n, seed, labels in ((64, 14, False), (100, 2, True), (200, 2, False)):
+        random = np.random.RandomState(seed)
+        x = random.standard_normal((n + 8, 4))
+        y = np.sin(3 * x[:, 0]) * np.sin(3 * x[:, 1]) + 0.03 * random.standard_normal(n + 8)
+        if labels:
+            x[:, 0] = random.randint(0, 4, n + 8)
+            y = np.where(x[:, 0] % 2, 1, -1) * np.sin(4 * x[:, 1]) + 0.03 * y
+            x[random.uniform(size=n + 8) < 0.1, 2] = np.nan
+        kinds = ["categorical" if labels and f == 0 else "numeric" for f in range(4)]
+        encoding = build(model, x[:n], y[:n], whole_prefix(model, n), kinds)
+        tokeniser = encoding.statistics.tokeniser
+        if not labels and len(tokeniser.slots) == 4:
+            weight = tokeniser.shifting.theta[[list(tokeniser.slots).index(f) for f in range(4)]]
+            assert weight[:2].min() > weight[2:].max() + 3, (n, weight)
+        yield Case(f"process of {n} rows, a pair of columns, labels: {labels}",
+                   request(x[:n], y[:n], kinds, "whole", queries=cells(x[n:])),
+                   predictions(encoding, x[n:]))
+
+
 def case_process_additive(model):
     """A process of a sum of one-dimensional functions, of labels as well, and of missing cells; of
     few rows, of some, of more than carry it; and of a product, which is no sum.
@@ -1360,13 +1385,13 @@ def check_refusals(tap, model, tool, kernels, label):
 
 CASES = (case_sizes, case_constant, case_unit, case_middle, case_each_target, case_wide, case_power,
          case_split, case_noise, case_judged, case_pairs, case_process, case_process_ties,
-         case_tied_labels, case_process_directions, case_process_groups, case_process_additive,
-         case_process_share_start, case_nearest, case_line, case_labels, case_directions,
-         case_short, case_grow, case_evidence, case_classes, case_class_order, case_one_class,
-         case_rare, case_lean, case_trees, case_class_process, case_number_trees,
+         case_tied_labels, case_process_directions, case_process_groups, case_process_pair,
+         case_process_additive, case_process_share_start, case_nearest, case_line, case_labels,
+         case_directions, case_short, case_grow, case_evidence, case_classes, case_class_order,
+         case_one_class, case_rare, case_lean, case_trees, case_class_process, case_number_trees,
          case_few_values, case_rare_targets, case_levels, case_behind, case_far_cells,
-         case_far_targets, case_lacking,
-         case_lacking_several, case_new_labels_of_classes, case_no_share)
+         case_far_targets, case_lacking, case_lacking_several, case_new_labels_of_classes,
+         case_no_share)
 
 
 def main():

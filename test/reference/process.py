@@ -71,6 +71,8 @@ class Process:
                 self.climb(steps, rate, 0 if most > STEPS[0][0] else NARROW_STEPS)
                 ends.append(self.theta)
             self.theta = max(ends, key=self.value) if len(ends) > 1 else ends[0]
+            if most == STEPS[0][0]:
+                self.climb_pair(steps, rate)
             if additive and most == STEPS[0][0]:
                 self.share_out(rate)
         self.apart = None               # large, and known again from the points
@@ -200,6 +202,46 @@ class Process:
             if max(values) > self.value(out[0]):
                 out.append(ways[int(np.argmax(values))])
         return out
+
+    def climb_pair(self, steps, rate):
+        """The steps from a start along a pair of axes, if it is likelier than their end so far."""
+        axes, end = len(self.apart), self.theta
+        if len(self.targets) < 16 or axes < 2:
+            return
+        rest = -np.log(axes) - 3.0 + np.zeros(axes)
+        left = np.linalg.solve(self.system(end), self.targets)
+
+        def start(pair, others, level):
+            both = np.isin(np.arange(axes), pair)
+            return np.append(np.where(both, level, others), np.log(0.03))
+
+        ways = [(pair, others) for y, others in ((self.targets, rest), (left, end[:axes]))
+                for pair in self.best_pairs(y)]
+        best = ways[int(np.argmax([self.value(start(*way, 0.5)) for way in ways]))]
+        ways = [start(*best, level) for level in (0.5, -1.0, 2.5)]
+        values = [self.value(way) for way in ways]
+        if max(values) > self.value(end) + 1:
+            self.theta = ways[int(np.argmax(values))]
+            self.climb(steps, rate, NARROW_STEPS)
+            if not self.value(self.theta) > self.value(end):
+                self.theta = end
+
+    def best_pairs(self, y):
+        """The two pairs of axes along both of which alike rows have the most alike targets y."""
+        m = min(len(y), 64)
+        rows = [(2 * i + 1) * len(y) // (2 * m) for i in range(m)]
+        before, after = np.triu_indices(m, 1)
+        y = y[rows] - np.mean(y[rows])
+        product = y[before] * y[after]
+        alike = correlation(8 * self.apart[:, rows][:, :, rows][:, before, after])
+        pairs, scores = list(itertools.combinations(range(len(alike)), 2)), []
+        for a, b in pairs:
+            both = alike[a] * alike[b]
+            spread, square = np.sum((both - both.mean()) ** 2), np.sum(product ** 2)
+            told = spread > 1e-6 * np.sum(both ** 2) and square > 0
+            score = np.sum((both - both.mean()) * product) / np.sqrt(spread * square) if told else 0
+            scores.append(np.rint(2 ** 20 * score))
+        return [pairs[k] for k in np.argsort(-np.array(scores), kind="stable")[:2]]
 
     def group_share(self, z):
         """The adjusted share of the targets' variance between rows of different cells."""

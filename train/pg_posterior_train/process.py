@@ -13,7 +13,7 @@ import math
 
 import torch
 
-from . import additive, process_chain, record
+from . import additive, process_chain, process_pairs, record
 from . import directions as search
 from .clip import soft_clip
 from .shift import Known
@@ -330,6 +330,20 @@ def begin_groups(fit, z, numeric, least):
             (most[:, 0] > 0) & (values > least))
 
 
+def climb_again(fit, theta, starts, some, steps, rate):
+    """The ends theta [B, S + 1], or those of the steps from starts [B, S + 1] where they are
+    likelier, of some tasks [B].
+    """
+    if not some.any():
+        return theta
+    part = fit.tasks(some)
+    other = climb(part, starts[some], steps, rate, NARROW_STEPS)
+    better = part.value(other) > part.value(theta[some])
+    theta = theta.clone()
+    theta[some] = torch.where(better[:, None], other, theta[some])
+    return theta
+
+
 def share_out(fit, theta, axes):
     """The fit's end, or one with a share of means over axes where such a share is likelier at once,
     there or from a start; [B, S + 2], without a share its logit is minus infinity. theta
@@ -461,7 +475,8 @@ def opinions(z, bins, used, categorical, y_input, prefix, clip, directions=0, is
         used = torch.cat([used, found], 1)
         categorical = torch.cat([categorical, torch.zeros_like(found)], 1)
     points, coordinate = coordinates(wide, bins, used, categorical)
-    axes = additive.Axes.of(wide, bins, used, categorical, BINS - 1) if is_additive else None
+    every_axis = additive.Axes.of(wide, bins, used, categorical, BINS - 1)
+    axes = every_axis if is_additive else None
     theta = None
     for most, steps, rate in STAGES:
         if theta is not None and prefix <= len(rows[0]):
@@ -481,11 +496,10 @@ def opinions(z, bins, used, categorical, y_input, prefix, clip, directions=0, is
                 # A task without directions has begun here like any other.
                 better = (fit.value(other) > fit.value(theta)) & found.any(1)
                 theta = torch.where(better[:, None], other, theta)
-            if some.any():
-                part = fit.tasks(some)
-                other = climb(part, groups[some], steps, rate, NARROW_STEPS)
-                better = part.value(other) > part.value(theta[some])
-                theta[some] = torch.where(better[:, None], other, theta[some])
+            theta = climb_again(fit, theta, groups, some, steps, rate)
+            pairs, some = process_pairs.begin(fit, every_axis.rows(rows), theta, REST,
+                                              math.log(NOISES[0]))
+            theta = climb_again(fit, theta, pairs, some, steps, rate)
             if is_additive:
                 theta = share_out(fit, theta, axes.rows(rows))
         elif is_additive:

@@ -16,6 +16,7 @@
 #include "engine/base/wide.h"
 #include "engine/features/climb.h"
 #include "engine/features/column.h"
+#include "engine/features/process_pairs.h"
 #include "engine/features/process_points.h"
 #include "engine/features/spread.h"
 
@@ -38,6 +39,9 @@
 #define FEWEST_GROUPS 5			/* of equal cells */
 #define MOST_GROUPS 0.75		/* of the rows */
 #define GROUPS_WEIGHT 7.5		/* of the axis whose values are groups */
+#define PAIR_ROWS 16			/* the fewest for which pairs of axes are looked for */
+#define PAIR_LEVELS 3
+#define PAIR_GAIN 1.0			/* of their start's log posterior over all ends */
 #define ROUGHNESS_STEPS 1048576.0	/* and of shares: what is equal up to rounding is equal */
 #define SMALLEST 1e-6			/* added to sums of squares */
 #define SMALLEST_CHANCE 1e-30
@@ -48,6 +52,7 @@ static const double stage_rate[STAGES] = {0.8, 0.5};
 static const double starts[LEVELS] = {-1, 0, 1.5};
 static const double fine_starts[LEVELS] = {1.5, 3, 4.5};
 static const double direct_starts[LEVELS] = {-1, 0.5, 2};
+static const double pair_starts[PAIR_LEVELS] = {0.5, -1, 2.5};
 static const double noises[2] = {0.03, 0.3};
 static const double share_starts[SHARE_LEVELS] = {0, 2, 4, 2};
 
@@ -538,6 +543,64 @@ choose_groups(Fit *fit, double least, double *theta, double *try)
 	return best > least;
 }
 
+/*
+ * The start along a pair of axes of this weight's log; other axes are as at the end of other steps,
+ * or rest.
+ */
+static void
+make_pair_start(const Fit *fit, const int *axis, double weight, const double *end, double *theta)
+{
+	for (int a = 0; a < fit->axes; a++)
+		theta[a] = a == axis[0] || a == axis[1] ? weight
+			: end == NULL ? fit->mean + REST : end[a];
+	theta[fit->axes] = log(noises[0]);
+}
+
+/*
+ * The start along a pair of axes that targets tell of, or beside the end of other steps along one
+ * that what it leaves of them tells of: that of the likeliest of these pairs with the likeliest of
+ * some weights. False where it is not likelier than that end: a pair that is the answer is so at
+ * once where steps have missed it.
+ */
+static TnpStatus
+choose_pair(Fit *fit, const double *end, double *theta, double *try, bool *found, TnpError *error)
+{
+	TnpAxisPair pairs[TNP_PAIR_TARGETS][TNP_PAIRS];
+	double		best = -INFINITY,
+				least = fit_value(fit, end) + PAIR_GAIN;
+	int			likeliest = 0,
+				n = 0,
+				tried;
+
+	if (fit->n >= PAIR_ROWS && fit->axes > 1)
+	{
+		/* the system's factor and half its solution are there */
+		tnp_upper_solve_back(fit->matrix, fit->n, fit->answer);
+		n = tnp_pairs_find(fit->model, fit->stats, &fit->points,
+						   (const double *const[]) {fit->y, fit->answer}, pairs);
+	}
+	if (n < 0)
+		return tnp_no_memory(error);
+	tried = n * TNP_PAIR_TARGETS;
+	for (int k = 0; n > 0 && k < tried + PAIR_LEVELS - 1; k++)
+	{
+		int			own = k < tried ? k : likeliest;
+		double		value;
+
+		make_pair_start(fit, pairs[own / n][own % n].axis,
+						pair_starts[k < tried ? 0 : k - tried + 1], own < n ? NULL : end, try);
+		value = fit_value(fit, try);
+		if (value > best)
+		{
+			best = value;
+			likeliest = own;
+			memcpy(theta, try, (fit->axes + 1) * sizeof(double));
+		}
+	}
+	*found = best > least;
+	return TNP_OK;
+}
+
 /* ---- the steps ------------------------------------------------------------------------------- */
 
 /*
@@ -580,15 +643,16 @@ try_other(Fit *fit, double *other, double *theta, double *work, TnpError *error)
 }
 
 /*
- * The first stage: from the best start, with directions from the best one along these, too, and
- * with numbers that name groups from theirs; where the posterior is largest in the end is kept.
- * work [4, axes + 1].
+ * The first stage: from the best start, with directions from the best one along these, too, with
+ * numbers that name groups from theirs, and from that of a pair of axes; where the posterior is
+ * largest in the end is kept. work [4, axes + 1].
  */
 static TnpStatus
 begin(Fit *fit, double *theta, double *work, TnpError *error)
 {
 	double	   *other = work + 3 * (fit->axes + 1),
 				best = choose_start(fit, 0, 2 * LEVELS, theta, work);
+	bool		paired = false;
 	TnpStatus	status = climb(fit, stage_steps[0], NARROW_STEPS, stage_rate[0], theta, work,
 							   error);
 
@@ -601,7 +665,9 @@ begin(Fit *fit, double *theta, double *work, TnpError *error)
 	if (status == TNP_OK && choose_groups(fit, best, other, work))
 		status = try_other(fit, other, theta, work, error);
 	fit->spread = WIDE;
-	return status;
+	if (status == TNP_OK)
+		status = choose_pair(fit, theta, other, work, &paired, error);
+	return status == TNP_OK && paired ? try_other(fit, other, theta, work, error) : status;
 }
 
 /*
