@@ -29,7 +29,7 @@ answer_each(TnpDeviceEncoding *e, const TnpRequest *r, const TnpRows *queries, d
 bool
 cuda_wants_variants(const TnpDeviceEncoding *e, const TnpRequest *r)
 {
-	return tnp_variants_wanted(e->model->model, &e->stats, &r->queries);
+	return tnp_variants_wanted(&e->stats, &r->queries);
 }
 
 /* What is wanted of query i, whose distribution has these parameters. */

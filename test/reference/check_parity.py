@@ -1275,6 +1275,35 @@ def case_new_labels_of_classes(model):
                    predictions(encoding, x[n:]))
 
 
+def case_related(model):
+    """Cells that others tell of: a sum, a label, steps, a curve and one of which nothing tells;
+    queries that lack one of these, or several, from a context that is whole or not.
+    """
+    classes = 2 if "classes" in model.config["head"] else 0
+    if not model.config["embedder"].get("x", {}).get("donors") or model.context == "causal":
+        return
+    for n, lack in ((40, 0), (200, 0.06), (300, 0)):
+        random = np.random.RandomState(n)
+        x = random.standard_normal((n + 16, 7))
+        x[:, 2] = 2 * x[:, 0] - x[:, 1] + 0.1 * x[:, 2]
+        x[:, 3] = np.searchsorted([-0.6, 0.5], x[:, 0] + 0.1 * x[:, 3])
+        x[:, 4] = np.round(2 * x[:, 1])
+        x[:, 5] = x[:, 6] ** 2 + 0.1 * x[:, 5]
+        y = x[:, 2] + x[:, 3] + x[:, 4] + x[:, 5] + 0.1 * random.standard_normal(n + 16)
+        y = (y > np.median(y)).astype(float) if classes else y
+        x[:n][random.uniform(size=(n, 7)) < lack] = np.nan
+        for i, cells_lacking in enumerate(([0], [1], [2], [3], [4], [5], [6], [2, 3], [0, 2],
+                                           [3, 4, 5], [0, 1, 2, 3], [2, 4, 5, 6])):
+            x[n + i, cells_lacking] = np.nan
+        x[n + 12, 3], x[n + 13, 3], x[n + 13, 2], x[n + 14, 2] = 9, 9, np.nan, 1e300
+        kinds = ["categorical" if f == 3 else "numeric" for f in range(7)]
+        encoding = build(model, x[:n], y[:n], whole_prefix(model, n), kinds, classes or None)
+        more = {"classes": classes} if classes else {}
+        yield Case(f"{n} rows with related cells, {lack} of them missing",
+                   request(x[:n], y[:n], kinds, "whole", queries=cells(x[n:]), **more),
+                   predictions(encoding, x[n:]))
+
+
 def case_lacking_several(model):
     """Rows that lack several cells, each of which shifts the target, and queries that lack some of
     these, all of them, and unknown labels beside them.
@@ -1390,8 +1419,8 @@ CASES = (case_sizes, case_constant, case_unit, case_middle, case_each_target, ca
          case_directions, case_short, case_grow, case_evidence, case_classes, case_class_order,
          case_one_class, case_rare, case_lean, case_trees, case_class_process, case_number_trees,
          case_few_values, case_rare_targets, case_levels, case_behind, case_far_cells,
-         case_far_targets, case_lacking, case_lacking_several, case_new_labels_of_classes,
-         case_no_share)
+         case_far_targets, case_lacking, case_lacking_several, case_related,
+         case_new_labels_of_classes, case_no_share)
 
 
 def main():

@@ -8,6 +8,7 @@ from statistics import NormalDist
 import numpy as np
 
 from heads import Bars, Classes, Mixture
+from related import Related
 from shift import Shifts
 
 ROWS, FEWEST_DRAWN = 256, 5
@@ -27,6 +28,10 @@ class Donors:
         m = min(len(y), ROWS)
         self.x = x[[order[(2 * i + 1) * len(y) // (2 * m)] for i in range(m)]]
         self.levels = len(np.unique(y)) <= min(16, len(y) / 2)
+        codes = tokeniser.scaling.encode(self.x)
+        whole = np.where(np.isnan(codes[:, :self.x.shape[1]]), np.nan, self.x)
+        self.related = Related(whole, self.features(), [
+            kind == "categorical" for kind in tokeniser.scaling.kinds[:self.x.shape[1]]])
         self.shifts = Shifts(self, x, y) if shift else None
 
     def told(self, card):
@@ -49,6 +54,10 @@ class Donors:
         codes = self.tokeniser.scaling.encode(query[None])[0]
         return list(dict.fromkeys(f for f in self.tokeniser.features if np.isnan(codes[f])
                                   and 4 * self.tokeniser.cards[f].count[-1] <= self.tokeniser.n0))
+
+    def features(self):
+        """Those of the slots, in their order, each once."""
+        return list(dict.fromkeys(self.tokeniser.features))
 
     def new_labels(self, query):
         """Features of which the query has a label that the prefix does not have, and how probably
@@ -81,19 +90,32 @@ class Donors:
         nothing, or no row has all of that.
         """
         lacks = self.lacks(query)
-        able = self.x[~np.isnan(self.x[:, lacks]).any(axis=1)] if lacks else self.x[:0]
+        rows = np.flatnonzero(~np.isnan(self.x[:, lacks]).any(axis=1)) if lacks else []
         sample = 0
-        if len(able) == 0:
+        if len(rows) == 0:
             return query[None][:0], np.ones(0), sample
+        codes = self.tokeniser.scaling.encode(query[None])[0]
+        rows, weights, moved = self.related.lend(
+            query, [f for f in self.features() if f not in lacks and not np.isnan(codes[f])],
+            [f for f in lacks if np.isnan(query[f])], rows)
+        able = self.x[rows]
+        for f, own in moved.items():
+            able[:, f] = own
         cells = [tuple(row) for row in able[:, lacks]]
         different = list(dict.fromkeys(cells))
+        shares = np.full(len(cells), 1 / len(cells)) if weights is None else weights
         if len(different) <= self.most:
-            weights = np.array([cells.count(one) for one in different]) / len(cells)
             if len(different) == len(cells) >= FEWEST_DRAWN and not self.levels:
                 sample = len(cells)
+            weights = np.array([sum(w for w, cell in zip(shares, cells) if cell == one)
+                                for one in different])
         else:
-            different = [cells[(2 * i + 1) * len(cells) // (2 * self.most)]
-                         for i in range(self.most)]
+            places = (2 * np.arange(self.most) + 1) * len(cells) // (2 * self.most)
+            if weights is not None:
+                places = np.minimum(np.searchsorted(
+                    np.cumsum(shares), (np.arange(self.most) + 0.5) / self.most, side="right"),
+                    len(cells) - 1)
+            different = [cells[i] for i in places]
             weights = np.full(self.most, 1 / self.most)
             sample = 0 if self.levels else self.most
         variants = np.repeat(query[None], len(different), axis=0)

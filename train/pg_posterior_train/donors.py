@@ -8,6 +8,7 @@ from statistics import NormalDist
 import numpy as np
 import torch
 
+from .related import Related
 from .shift import TOGETHER
 from .split import REST
 from .tasks import Tasks
@@ -70,34 +71,54 @@ def told(count, square, degrees):
 
 class Lenders:
     """The rows of one task's prefix that lend: x [n0, F] raw, y [n0], z (0 where missing) and
-    missing [n0, S] of its slots.
+    missing [n0, S] of its slots; features in the order of slots, labels [F].
     """
 
-    def __init__(self, x, y, z, missing):
+    def __init__(self, x, y, z, missing, features=(), labels=()):
         order = np.lexsort([*missing.T[::-1], *z.T[::-1], y])
         m = min(len(y), ROWS)
         self.x = x[order[(2 * np.arange(m) + 1) * len(y) // (2 * m)]]
         self.levels = len(np.unique(y)) <= min(FEW_VALUES, len(y) / 2)
+        self.labels = np.array(labels, bool)
+        self.related = Related(self.whole(self.x), list(features), labels)
 
-    def lend(self, lacks, most):
+    def whole(self, x):
+        """Raw cells [..., F], those of parts as those of their features."""
+        return np.where(self.labels, whole_labels(x), x).astype(float) if len(self.labels) else x
+
+    def lend(self, lacks, most, query=None, has=(), missing=()):
         """(cells of the columns `lacks` [k, …], their weights [k], how many are a sample), k at
-        most `most`.
+        most `most`, for a query that has the cells of the features `has` and misses `missing`.
         """
-        cells = self.x[:, lacks]
-        cells = cells[~np.isnan(cells).any(1)]
-        different, first, size = np.unique(cells, axis=0, return_index=True, return_counts=True)
+        rows, weights, moved = np.flatnonzero(~np.isnan(self.x[:, lacks]).any(1)), None, {}
+        if query is not None:
+            rows, weights, moved = self.related.lend(self.whole(query), has, missing, rows)
+        cells = self.x[rows]
+        for f, own in moved.items():
+            cells[:, f] = own
+        cells = cells[:, lacks]
+        different, first, place = np.unique(cells, axis=0, return_index=True, return_inverse=True)
         if len(different) <= most:
-            place = np.argsort(first)
+            order = np.argsort(first)
+            share = np.full(len(cells), 1 / max(len(cells), 1)) if weights is None else weights
             drawn = len(different) == len(cells) >= FEWEST_DRAWN and not self.levels
-            return (different[place], size[place] / max(len(cells), 1),
+            return (different[order], np.bincount(place.ravel(), share, len(different))[order],
                     len(cells) if drawn else 0)
-        return (cells[(2 * np.arange(most) + 1) * len(cells) // (2 * most)],
-                np.full(most, 1 / most), 0 if self.levels else most)
+        places = (2 * np.arange(most) + 1) * len(cells) // (2 * most)
+        if weights is not None:
+            places = np.minimum(np.searchsorted(np.cumsum(weights), (np.arange(most) + 0.5) / most,
+                                                side="right"), len(cells) - 1)
+        return cells[places], np.full(most, 1 / most), 0 if self.levels else most
 
 
-def variants_of(query, lacks, missing, weights_told, lenders, most):
+def whole_labels(x):
+    """Cells of parts as those of their features."""
+    return np.where(x >= REST, x - REST, x)
+
+
+def variants_of(query, lacks, has, missing, weights_told, lenders, most):
     """Variants [k, F] of a query, their weights [k], and how many are a sample."""
-    cells, weights, sample = lenders.lend(lacks, most)
+    cells, weights, sample = lenders.lend(lacks, most, query, has, missing)
     if len(lacks) == 0 or len(cells) == 0:
         return query[None], np.ones(1), 0
     made = np.repeat(query[None], len(cells), 0)
@@ -122,8 +143,21 @@ class Task:
         share = told(*(v[b].double().numpy() for v in (slots.count, slots.square, slots.degrees)))
         self.told = dict(zip(self.order, share[self.used])) if slots.known is None else {}
         self.head = x[:n0]
+        labels = tasks.categorical[b].numpy()
+        self.slots, self.absent = slots.order[b].numpy()[kept], slots.missing[b].numpy()[:, kept]
         self.lenders = Lenders(x[:n0], y[:n0], slots.z[b].numpy()[:n0, kept],
-                               slots.missing[b].numpy()[:n0, kept])
+                               self.absent[:n0], self.features(self.slots, labels), labels)
+
+    def features(self, columns, labels):
+        """Those of columns, in their order, each once: the first part of one, or its number."""
+        out = []
+        for f in columns:
+            f = f if self.number[f] < 0 else self.number[f]
+            if f not in out and not (labels[f] and any(labels[g] and np.array_equal(
+                    whole_labels(self.head[:, f]), whole_labels(self.head[:, g]),
+                    equal_nan=True) for g in out)):
+                out.append(int(f))
+        return out
 
     def lacks(self, row):
         """Columns that are lent to a row; a number whose label is unknown is there."""
@@ -138,7 +172,7 @@ class Task:
         for f in [] if self.lenders.levels and not self.classes else self.lacks(row):
             column = self.lenders.x[:, f]
             column = column[~np.isnan(column)]
-            whole = np.where(column >= REST, column - REST, column)
+            whole = whole_labels(column)
             if np.isnan(self.x[row, f]) or len(out) == MOST_NEW or any(
                     np.array_equal(whole, other) for other in seen):
                 continue
@@ -152,7 +186,11 @@ class Task:
     def variants(self, row, most):
         """Variants [k, F] of a row, their weights [k], and how many are a sample."""
         lacks, own = self.lacks(row), self.x[row]
-        return variants_of(own, lacks, lacks[np.isnan(own[lacks])], self.told, self.lenders, most)
+        absent = set(self.slots[self.absent[row]])
+        has = [f for f in self.lenders.related.features
+               if f not in lacks and f not in absent and not np.isnan(own[f])]
+        return variants_of(own, lacks, has, lacks[np.isnan(own[lacks])], self.told, self.lenders,
+                           most)
 
 
 def lend(tasks, y, rows, n0, slots, most, shifts=None, classes=False):

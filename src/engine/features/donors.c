@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "engine/features/column.h"
+#include "engine/features/related.h"
 #include "engine/features/spread.h"
 
-#define MOST_ROWS 256			/* of the prefix that are kept */
 #define LARGEST_SHARE 0.25		/* of missing cells in a column that is borrowed */
 #define KNOWN 0.5				/* what many rows without a cell count by their number alone */
 #define HALF_KNOWN 4			/* rows that count half of it */
@@ -139,8 +139,8 @@ tnp_donors_build(const TnpModel *model, const TnpRows *rows, TnpStats *stats, Tn
 {
 	TnpDonors  *d = &stats->donors;
 	size_t		width = rows->n_features;
-	int64_t		chosen[MOST_ROWS];
-	int			n = tnp_spread_rows(model, rows, stats, MOST_ROWS, chosen);
+	int64_t		chosen[TNP_LENDERS];
+	int			n = tnp_spread_rows(model, rows, stats, TNP_LENDERS, chosen);
 
 	if (n < 0 || (d->x = tnp_alloc_zero(&model->env, 1, block_size(n, rows->n_features))) == NULL)
 		return tnp_no_memory(error);
@@ -153,7 +153,7 @@ tnp_donors_build(const TnpModel *model, const TnpRows *rows, TnpStats *stats, Tn
 		memcpy(d->x + i * width, rows->x + chosen[i] * width, width * sizeof(double));
 	for (int f = 0; f < d->n_features; f++)
 		d->alike[f] = stats->columns[f].kind == TNP_CATEGORICAL ? alike_in(d, f) : 1;
-	return TNP_OK;
+	return tnp_related_build(model, stats, d->x, n, d->n_features, &d->related, error);
 }
 
 bool
@@ -162,26 +162,28 @@ tnp_donors_copy(const TnpEnv *env, const TnpDonors *from, TnpDonors *to)
 	memset(to, 0, sizeof(*to));
 	if (from->x == NULL)
 		return true;
-	to->x = tnp_alloc(env, 1, tnp_donors_bytes(from));
+	to->x = tnp_alloc(env, 1, block_size(from->n, from->n_features));
 	if (to->x == NULL)
 		return false;
-	memcpy(to->x, from->x, tnp_donors_bytes(from));
+	memcpy(to->x, from->x, block_size(from->n, from->n_features));
 	set_place(to, from->n, from->n_features);
 	to->levels = from->levels;
-	return true;
+	return tnp_related_copy(env, &from->related, &to->related);
 }
 
 void
 tnp_donors_free(const TnpEnv *env, TnpDonors *donors)
 {
 	tnp_free(env, donors->x);
+	tnp_related_free(env, &donors->related);
 	memset(donors, 0, sizeof(*donors));
 }
 
 size_t
 tnp_donors_bytes(const TnpDonors *donors)
 {
-	return donors->x == NULL ? 0 : block_size(donors->n, donors->n_features);
+	return donors->x == NULL ? 0 : block_size(donors->n, donors->n_features)
+		+ tnp_related_bytes(&donors->related);
 }
 
 static bool
@@ -225,89 +227,144 @@ has_all(const TnpStats *stats, const double *x, const int *features, int n)
 	return true;
 }
 
-static bool
-equal_in(const double *x, const double *y, const int *columns, int n)
+/* The cell of feature f that row i of the loan lends. */
+static double
+lent_cell(const TnpDonors *d, const TnpLoan *loan, int i, int f)
 {
-	for (int i = 0; i < n; i++)
-		if (x[columns[i]] != y[columns[i]])
+	double		cell = d->x[(size_t) loan->row[i] * d->n_features + f];
+
+	for (int k = 0; k < loan->n_moved; k++)
+		if (loan->moved[k].feature == f)
+			return fmax(fmin(cell + loan->moved[k].by[i], loan->moved[k].high),
+						loan->moved[k].low);
+	return cell;
+}
+
+static bool
+lend_alike(const TnpDonors *d, const TnpLoan *loan, int i, int j, const int *lacks, int n_lacks)
+{
+	for (int k = 0; k < n_lacks; k++)
+		if (lent_cell(d, loan, i, lacks[k]) != lent_cell(d, loan, j, lacks[k]))
 			return false;
 	return true;
 }
 
 /*
- * The different cells of the columns among the rows able [n], each by its first row, where there
- * are `most` at most: which, and the share of each as its weight. Returns how many, 0 for more.
+ * The different cells of the columns that the rows of the loan lend, each by its first row, where
+ * there are `most` at most: which, and the share of each as its weight. Returns how many, 0 for
+ * more.
  */
 static int
-different_cells(const TnpDonors *d, const int *able, int n, const int *lacks, int n_lacks, int most,
+different_cells(const TnpDonors *d, const TnpLoan *loan, const int *lacks, int n_lacks, int most,
 				int *which, double *weight)
 {
 	int			found = 0;
 
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < loan->n; i++)
 	{
-		const double *own = d->x + (size_t) able[i] * d->n_features;
 		int			at = 0;
 
-		while (at < found && !equal_in(own, d->x + (size_t) which[at] * d->n_features, lacks,
-									   n_lacks))
+		while (at < found && !lend_alike(d, loan, i, which[at], lacks, n_lacks))
 			at++;
 		if (at == most)
 			return 0;
 		if (at == found)
 		{
-			which[found] = able[i];
+			which[found] = i;
 			weight[found++] = 0;
 		}
-		weight[at]++;
+		weight[at] += loan->equal ? 1 : loan->weight[i];
 	}
-	for (int i = 0; i < found; i++)
-		weight[i] /= n;
+	for (int i = 0; i < found && loan->equal; i++)
+		weight[i] /= loan->n;
 	return found;
 }
 
-/* Rows that lend: different cells where there are few, else evenly spaced ones. */
+/* Rows of the loan, evenly spaced as they weigh. */
+static void
+space_evenly(const TnpLoan *loan, int wanted, int *which)
+{
+	double		before = loan->weight[0];
+
+	for (int i = 0, k = 0; i < wanted; i++)
+	{
+		if (loan->equal)
+		{
+			which[i] = (2 * i + 1) * loan->n / (2 * wanted);
+			continue;
+		}
+		while (k + 1 < loan->n && before <= (i + 0.5) / wanted)
+			before += loan->weight[++k];
+		which[i] = k;
+	}
+}
+
+/* Rows that lend, and which of them do: different cells where there are few, else spaced ones. */
 static int
-lenders_of(const TnpStats *stats, const int *lacks, int n_lacks, int wanted, int *which,
-		   double *weight, int *sample)
+lenders_of(const TnpStats *stats, const double *x, const int *lacks, int n_lacks, int wanted,
+		   TnpLoan *loan, int *which, double *weight, int *sample)
 {
 	const TnpDonors *d = &stats->donors;
-	int			able[MOST_ROWS],
-				n = 0,
-				found;
+	int			found;
 
+	loan->n = 0;
 	for (int i = 0; i < d->n; i++)
 		if (has_all(stats, d->x + (size_t) i * d->n_features, lacks, n_lacks))
-			able[n++] = i;
-	found = different_cells(d, able, n, lacks, n_lacks, wanted, which, weight);
-	if (found > 0 || n == 0)
+			loan->row[loan->n++] = i;
+	*sample = 0;
+	if (loan->n == 0)
+		return 0;
+	tnp_related_apply(stats, &d->related, d->x, d->n_features, x, lacks, n_lacks, loan);
+	found = different_cells(d, loan, lacks, n_lacks, wanted, which, weight);
+	if (found > 0)
 	{
 		/* where none comes twice there are more than these */
-		*sample = found == n && n >= FEWEST_DRAWN && !d->levels ? n : 0;
+		*sample = found == loan->n && found >= FEWEST_DRAWN && !d->levels ? found : 0;
 		return found;
 	}
+	space_evenly(loan, wanted, which);
 	for (int i = 0; i < wanted; i++)
-	{
-		which[i] = able[(2 * i + 1) * n / (2 * wanted)];
 		weight[i] = 1.0 / wanted;
-	}
 	*sample = d->levels ? 0 : wanted;
 	return wanted;
 }
 
-int
-tnp_donors_of(const TnpModel *model, const TnpStats *stats, const double *x, int *which,
-			  double *weight, int *sample)
+bool
+tnp_donors_lend(const TnpStats *stats, const double *x)
 {
 	const TnpDonors *d = &stats->donors;
 	int			lacks[TNP_MOST_SLOTS],
+				n_lacks = d->n > 0 ? lacks_of(stats, x, lacks) : 0;
+
+	for (int i = 0; i < d->n && n_lacks > 0; i++)
+		if (has_all(stats, d->x + (size_t) i * d->n_features, lacks, n_lacks))
+			return true;
+	return false;
+}
+
+int
+tnp_donors_of(const TnpModel *model, const TnpStats *stats, const double *x, double *variants,
+			  double *weight, int *sample)
+{
+	const TnpDonors *d = &stats->donors;
+	size_t		width = d->n_features;
+	TnpLoan		loan;
+	int			lacks[TNP_MOST_SLOTS],
+				which[TNP_MOST_DONORS],
 				n_lacks = d->n > 0 ? lacks_of(stats, x, lacks) : 0,
 				n = 0;
 	double		told = 0;
 
 	*sample = 0;
 	if (n_lacks > 0)
-		n = lenders_of(stats, lacks, n_lacks, model->config.encode_x.donors, which, weight, sample);
+		n = lenders_of(stats, x, lacks, n_lacks, model->config.encode_x.donors, &loan, which,
+					   weight, sample);
+	for (int k = 0; k < n; k++)
+	{
+		memcpy(variants + k * width, x, width * sizeof(double));
+		for (int i = 0; i < n_lacks; i++)
+			variants[k * width + lacks[i]] = lent_cell(d, &loan, which[k], lacks[i]);
+	}
 	/* an unknown label is not missing */
 	for (int i = 0; i < n_lacks; i++)
 		if (tnp_column_lacks(&stats->columns[lacks[i]], x[lacks[i]]))
@@ -316,7 +373,7 @@ tnp_donors_of(const TnpModel *model, const TnpStats *stats, const double *x, int
 		return n;
 	for (int i = 0; i < n; i++)
 		weight[i] *= 1 - told;
-	which[n] = TNP_NO_DONOR;
+	memcpy(variants + n * width, x, width * sizeof(double));
 	weight[n] = told;
 	return n + 1;
 }
@@ -333,16 +390,4 @@ tnp_donors_new(const TnpStats *stats, const double *x, TnpNewLabel *found)
 		if (!tnp_column_lacks(&stats->columns[lacks[i]], x[lacks[i]]) && d->alike[lacks[i]] < 1)
 			found[some++] = (TnpNewLabel) {lacks[i], d->alike[lacks[i]]};
 	return some;
-}
-
-void
-tnp_donors_complete(const TnpStats *stats, const double *x, int donor, double *completed)
-{
-	const TnpDonors *d = &stats->donors;
-	int			lacks[TNP_MOST_SLOTS],
-				n = donor == TNP_NO_DONOR ? 0 : lacks_of(stats, x, lacks);
-
-	memcpy(completed, x, (size_t) d->n_features * sizeof(double));
-	for (int i = 0; i < n; i++)
-		completed[lacks[i]] = d->x[(size_t) donor * d->n_features + lacks[i]];
 }

@@ -24,17 +24,19 @@ size_t		tnp_donors_bytes(const TnpDonors *donors);
  */
 bool		tnp_column_is_lent(const TnpStats *stats, int f);
 
-#define TNP_NO_DONOR (-1)		/* the row stays as it is */
 #define TNP_MOST_VARIANTS (TNP_MOST_DONORS + 1)
 
+/* Whether a row with cells x [F] has donors. */
+bool		tnp_donors_lend(const TnpStats *stats, const double *x);
+
 /*
- * Donors of a row with cells x [F], TNP_NO_DONOR perhaps being the last, and the weights of what
- * follows from each, which sum to one: which and weight [TNP_MOST_VARIANTS]. Returns how many, 0 of
- * a row that lacks nothing. *sample receives how many of them, the first ones, are drawn from more
- * different ones.
+ * A row with cells x [F] that lacks some, with those of each of its donors, and perhaps, last, as
+ * it is: variants [TNP_MOST_VARIANTS, F]; the weights [TNP_MOST_VARIANTS] of what follows from each
+ * sum to one. Returns how many, 0 of a row that has no donors. *sample receives how many of them,
+ * the first ones, are drawn from more different ones.
  */
 int			tnp_donors_of(const TnpModel *model, const TnpStats *stats, const double *x,
-						  int *which, double *weight, int *sample);
+						  double *variants, double *weight, int *sample);
 
 /* A feature of which a row has a label that the prefix does not have. */
 typedef struct TnpNewLabel
@@ -47,9 +49,5 @@ typedef struct TnpNewLabel
 
 /* Those of a row that has donors: found [TNP_MOST_NEW]; none where the targets have few values. */
 int			tnp_donors_new(const TnpStats *stats, const double *x, TnpNewLabel *found);
-
-/* The row with the cells that it lacks from that donor: completed [F]. */
-void		tnp_donors_complete(const TnpStats *stats, const double *x, int donor,
-								double *completed);
 
 #endif							/* TNP_DONORS_H */

@@ -77,7 +77,6 @@ compare_row(const TnpModel *model, const TnpStats *stats, const double *means,
 {
 	const TnpProcess *p = &stats->process;
 	int			n = p->n_features,
-				which[TNP_MOST_VARIANTS],
 				sample,
 				count;
 	double		weight[TNP_MOST_VARIANTS],
@@ -92,11 +91,9 @@ compare_row(const TnpModel *model, const TnpStats *stats, const double *means,
 				own,
 				share;
 
-	count = tnp_donors_of(model, stats, x, which, weight, &sample);
+	count = tnp_donors_of(model, stats, x, variants, weight, &sample);
 	if (count == 0)
 		return false;
-	for (int k = 0; k < count; k++)
-		tnp_donors_complete(stats, x, which[k], variants + (size_t) k * stats->donors.n_features);
 	variance = tnp_process_mix(model, stats, means, variants, stats->donors.n_features, count,
 							   weight, reached, unknown, &mean, &spread);
 	own = tnp_process_reach(model, stats, x, own_reached, own_unknown, &own_mean);

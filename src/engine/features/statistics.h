@@ -249,6 +249,41 @@ typedef struct TnpProcess
 				left_free;		/* rows less those that its weights are worth */
 } TnpProcess;
 
+#define TNP_RELATED_FEATURES 128
+
+/* A feature of the slots, as a regression on others sees it. */
+typedef struct TnpRelatedFeature
+{
+	int			column;
+	bool		is_label,
+				has_steps;		/* numbers of few values, between which nothing lies */
+	int			first,			/* entry of the design: the number, or */
+				entries;		/* whether it has one of its labels */
+} TnpRelatedFeature;
+
+typedef struct TnpRelatedEntry
+{
+	int			of;				/* the features of TnpRelated */
+	double		label;
+} TnpRelatedEntry;
+
+/* What the cells of rows that lend tell of each other (related.c). */
+typedef struct TnpRelated
+{
+	int			n,				/* rows */
+				n_features,
+				n_entries;		/* of the design of all features */
+	TnpRelatedFeature feature[TNP_RELATED_FEATURES];
+	TnpRelatedEntry entry[TNP_RELATED_FEATURES];
+	double	   *u,				/* [n_entries, n] in standard deviations, NaN where missing; and */
+			   *moment,			/* [n_entries, n_entries] behind it, */
+			   *mean,			/* [n_entries] */
+			   *sd,				/* [n_entries] */
+			   *bin,			/* [n_features, n] -1 where missing */
+			   *low,			/* [n_features] cells of numbers */
+			   *high;			/* [n_features] */
+} TnpRelated;
+
 /* Rows of the prefix that lend their cells to queries that lack them (donors.c). */
 typedef struct TnpDonors
 {
@@ -258,6 +293,7 @@ typedef struct TnpDonors
 	double	   *x;				/* [n, n_features] raw, in ascending order of their targets */
 	double	   *told;			/* [n_features] by a missing cell, 0 … 1; behind x */
 	double	   *alike;			/* [n_features] how probably two rows have one label; behind told */
+	TnpRelated	related;
 } TnpDonors;
 
 #define TNP_SHIFTED 64			/* features that may shift targets */

@@ -171,7 +171,7 @@ tnp_predict(const TnpEncoding *e, const TnpRows *queries, double *params, TnpErr
 		return status;
 	if (model->config.family->predict != NULL)
 		return model->config.family->predict(e, queries, params, error);
-	if (!tnp_variants_wanted(model, &e->stats, queries))
+	if (!tnp_variants_wanted(&e->stats, queries))
 		return predict_rows(e, queries, queries->n, params, error);
 	for (int64_t first = 0; status == TNP_OK && first < queries->n; first += VARIANTS_BLOCK)
 	{
@@ -199,7 +199,7 @@ tnp_append_predict(TnpEncoding *e, const TnpRows *rows, const TnpRows *queries, 
 	TnpStatus	status = tnp_queries_check(e, queries, false, error);
 
 	if (status == TNP_OK && (n == 0 || m == 0 || total > TNP_TILE || family->row_token == NULL
-							 || tnp_variants_wanted(model, &e->stats, queries)))
+							 || tnp_variants_wanted(&e->stats, queries)))
 	{
 		status = tnp_append(e, rows, error);
 		if (status == TNP_OK && (status = tnp_predict(e, queries, params, error)) != TNP_OK)

@@ -10,21 +10,16 @@
 #include "engine/features/shift.h"
 
 bool
-tnp_variants_wanted(const TnpModel *model, const TnpStats *stats, const TnpRows *queries)
+tnp_variants_wanted(const TnpStats *stats, const TnpRows *queries)
 {
-	int			which[TNP_MOST_VARIANTS];
-	double		weight[TNP_MOST_VARIANTS];
-	int			sample;
-
 	for (int64_t i = 0; stats->donors.n > 0 && i < queries->n; i++)
-		if (tnp_donors_of(model, stats, queries->x + i * queries->n_features, which, weight,
-						  &sample) > 0)
+		if (tnp_donors_lend(stats, queries->x + i * queries->n_features))
 			return true;
 	return false;
 }
 
-/* Fill in variants, for which there is room. */
-static void
+/* Fill in variants, for which there is room; returns how many there are. */
+static int64_t
 fill_variants(const TnpModel *model, const TnpStats *stats, const TnpRows *queries, TnpVariants *v)
 {
 	int			width = queries->n_features;
@@ -32,9 +27,8 @@ fill_variants(const TnpModel *model, const TnpStats *stats, const TnpRows *queri
 
 	for (int64_t i = 0; i < queries->n; i++)
 	{
-		int			which[TNP_MOST_VARIANTS];
 		const double *own = queries->x + i * width;
-		int			donors = tnp_donors_of(model, stats, own, which, v->weight + n,
+		int			donors = tnp_donors_of(model, stats, own, v->x + n * width, v->weight + n,
 										   &v->sample[i]);
 
 		v->first[i] = n;
@@ -42,8 +36,6 @@ fill_variants(const TnpModel *model, const TnpStats *stats, const TnpRows *queri
 		if (v->shift != NULL)
 			v->shifts[i] = donors > 0
 				? tnp_shifts_of(stats, own, v->shift + i * TNP_MOST_SHIFTS) : 0;
-		for (int k = 0; k < donors; k++)
-			tnp_donors_complete(stats, own, which[k], v->x + (n + k) * width);
 		if (donors == 0)
 		{
 			memcpy(v->x + n * width, own, (size_t) width * sizeof(double));
@@ -53,6 +45,7 @@ fill_variants(const TnpModel *model, const TnpStats *stats, const TnpRows *queri
 		v->most = donors > v->most ? donors : v->most;
 	}
 	v->first[queries->n] = n;
+	return n;
 }
 
 /* Whether two features [n] tell the same variants apart, as an id and a name do. */
@@ -113,22 +106,15 @@ tnp_variants_make(const TnpModel *model, const TnpStats *stats, const TnpRows *q
 	int64_t		n = 0;
 
 	*v = (TnpVariants) {.rows = *queries, .most = 1};
-	if (!tnp_variants_wanted(model, stats, queries))
+	if (!tnp_variants_wanted(stats, queries))
 		return TNP_OK;
 	for (int64_t i = 0; i < queries->n; i++)
-	{
-		int			which[TNP_MOST_VARIANTS],
-					sample;
-		double		weight[TNP_MOST_VARIANTS];
-		int			donors = tnp_donors_of(model, stats, queries->x + i * queries->n_features,
-										   which, weight, &sample);
-
-		n += donors > 0 ? donors : 1;
-	}
+		n += tnp_donors_lend(stats, queries->x + i * queries->n_features)
+			? model->config.encode_x.donors + 1 : 1;
+	/* cells and weights are written for as many donors as there may be */
 	v->x = tnp_alloc(env, n, (size_t) queries->n_features * sizeof(double));
 	v->first = tnp_alloc(env, queries->n + 1, sizeof(int64_t));
-	/* weights are written for as many donors as there may be */
-	v->weight = tnp_alloc(env, n + TNP_MOST_VARIANTS, sizeof(double));
+	v->weight = tnp_alloc(env, n, sizeof(double));
 	v->sample = tnp_alloc(env, queries->n, sizeof(int));
 	v->label = tnp_alloc(env, queries->n * TNP_MOST_NEW, sizeof(TnpNewLabel));
 	v->labels = tnp_alloc(env, queries->n, sizeof(int));
@@ -141,9 +127,8 @@ tnp_variants_make(const TnpModel *model, const TnpStats *stats, const TnpRows *q
 		|| v->label == NULL || v->labels == NULL
 		|| (model->config.encode_x.shift && (v->shift == NULL || v->shifts == NULL)))
 		return tnp_no_memory(error);
-	fill_variants(model, stats, queries, v);
+	v->rows.n = fill_variants(model, stats, queries, v);
 	share_equally(stats, v);
-	v->rows.n = n;
 	v->rows.x = v->x;
 	v->rows.y = NULL;
 	v->rows.before = TNP_UNNUMBERED;

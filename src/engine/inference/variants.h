@@ -32,8 +32,7 @@ TnpStatus	tnp_variants_make(const TnpModel *model, const TnpStats *stats, const 
 void		tnp_variants_free(const TnpEnv *env, TnpVariants *v);
 
 /* Whether tnp_variants_make() would find a query that has several. */
-bool		tnp_variants_wanted(const TnpModel *model, const TnpStats *stats,
-								const TnpRows *queries);
+bool		tnp_variants_wanted(const TnpStats *stats, const TnpRows *queries);
 
 static inline int64_t
 tnp_variants_first(const TnpVariants *v, int64_t query)
