@@ -1330,6 +1330,36 @@ def case_lacking_several(model):
                    {"mean": (mean, 5 * MOMENTS), "sd": (sd, 5 * MOMENTS)})
 
 
+def case_lacking_by_value(model):
+    """A label and a number that are missing for what they would have said, so that rows that lack
+    them stay as they are; beside them another number, missing by chance.
+    """
+    if not model.config["embedder"].get("x", {}).get("shift"):
+        return
+    for n in (150, 400):
+        random = np.random.RandomState(n)
+        x = random.standard_normal((n + 12, 5))
+        x[:, 2], x[:, 3] = random.randint(0, 5, n + 12), random.randint(0, 2, n + 12)
+        labels = np.array([2.5, 0, 0.2, -1, -2])[x[:, 2].astype(int)]
+        y = np.where(x[:, 3] > 0, 1, -1) * (labels + np.maximum(x[:, 1], 0))
+        y += 0.2 * x[:, 0] + 0.1 * random.standard_normal(n + 12)
+        lacks = random.uniform(size=x.shape) < 0.08
+        lacks[:, 2] = (x[:, 2] == 0) & (random.uniform(size=n + 12) < 0.9)
+        lacks[:, 1] = (x[:, 1] > 1.2) & (random.uniform(size=n + 12) < 0.9)
+        lacks[:, [0, 3]] = False
+        lacks[n:n + 2, 2], lacks[n + 1:n + 4, 4], lacks[n + 3:n + 5, 1] = True, True, True
+        x[lacks] = np.nan
+        x[n + 5, 2] = 9
+        x[n + 6, [1, 2]] = np.nan, 9
+        kinds = ["categorical" if f in (2, 3) else "numeric" for f in range(5)]
+        encoding = build(model, x[:n], y[:n], whole_prefix(model, n), kinds)
+        assert encoding.statistics.donors.kept == [2, 1]
+        mean, sd = moments(encoding.predict(x[n:]))
+        yield Case(f"{n} rows without cells by what they say",
+                   request(x[:n], y[:n], kinds, "whole", queries=cells(x[n:])),
+                   {"mean": (mean, 5 * MOMENTS), "sd": (sd, 5 * MOMENTS)})
+
+
 def case_no_share(model):
     """Classes that have nothing to do with the rows: the regression is worse than chance, and the
     head takes none of it.
@@ -1419,7 +1449,7 @@ CASES = (case_sizes, case_constant, case_unit, case_middle, case_each_target, ca
          case_directions, case_short, case_grow, case_evidence, case_classes, case_class_order,
          case_one_class, case_rare, case_lean, case_trees, case_class_process, case_number_trees,
          case_few_values, case_rare_targets, case_levels, case_behind, case_far_cells,
-         case_far_targets, case_lacking, case_lacking_several, case_related,
+         case_far_targets, case_lacking, case_lacking_several, case_lacking_by_value, case_related,
          case_new_labels_of_classes, case_no_share)
 
 

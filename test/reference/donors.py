@@ -32,6 +32,7 @@ class Donors:
         whole = np.where(np.isnan(codes[:, :self.x.shape[1]]), np.nan, self.x)
         self.related = Related(whole, self.features(), [
             kind == "categorical" for kind in tokeniser.scaling.kinds[:self.x.shape[1]]])
+        self.kept = []
         self.shifts = Shifts(self, x, y) if shift else None
 
     def told(self, card):
@@ -53,7 +54,8 @@ class Donors:
         """Features whose cells are lent."""
         codes = self.tokeniser.scaling.encode(query[None])[0]
         return list(dict.fromkeys(f for f in self.tokeniser.features if np.isnan(codes[f])
-                                  and 4 * self.tokeniser.cards[f].count[-1] <= self.tokeniser.n0))
+                                  and 4 * self.tokeniser.cards[f].count[-1] <= self.tokeniser.n0
+                                  and not (np.isnan(query[f]) and f in self.kept)))
 
     def features(self):
         """Those of the slots, in their order, each once."""

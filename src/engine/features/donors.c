@@ -195,6 +195,14 @@ is_among(int f, const int *features, int n)
 	return false;
 }
 
+/* Whether the cell is missing, and rows that lack it have told what that means (shift.c). */
+static bool
+is_kept(const TnpStats *stats, const double *x, int f)
+{
+	return is_among(f, stats->shifts.kept, stats->shifts.n_kept)
+		&& tnp_column_lacks(&stats->columns[f], x[f]);
+}
+
 /*
  * Features of which a row lacks the cell, into lacks [TNP_MOST_SLOTS]; returns how many. Those that
  * many rows of the prefix lack do not count: the network has learnt from these what it means. The
@@ -212,7 +220,7 @@ lacks_of(const TnpStats *stats, const double *x, int *lacks)
 
 		if (tnp_column_is_lent(stats, stats->slot[s])
 			&& isnan(tnp_column_value(own, x[column->feature]))
-			&& !is_among(column->feature, lacks, n))
+			&& !is_among(column->feature, lacks, n) && !is_kept(stats, x, column->feature))
 			lacks[n++] = column->feature;
 	}
 	return n;

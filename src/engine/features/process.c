@@ -507,11 +507,10 @@ tnp_process_means(const TnpProcess *p, double *means)
 double
 tnp_process_mix(const TnpModel *model, const TnpStats *stats, const double *means,
 				const double *x, int width, int n_rows, const double *weight, double *reached,
-				double *unknown, double *mean, double *spread)
+				double *unknown, double *mean, double *each)
 {
 	const TnpProcess *p = &stats->process;
 	double		seen[TNP_PROCESS_ROWS],
-				own[TNP_MOST_DONORS + 1],
 				rest,
 				share;
 	int			n = p->n_features;
@@ -520,7 +519,7 @@ tnp_process_mix(const TnpModel *model, const TnpStats *stats, const double *mean
 	for (int r = 0; r < n_rows; r++)
 	{
 		see_row(model, stats, p, x + (size_t) r * width, seen);
-		own[r] = tnp_dot(n, seen, means);
+		each[r] = tnp_dot(n, seen, means);
 		for (int j = 0; j < n; j++)
 			reached[j] += weight[r] * seen[j];
 	}
@@ -529,9 +528,6 @@ tnp_process_mix(const TnpModel *model, const TnpStats *stats, const double *mean
 	rest = p->is_line ? 1 : fmax(1 - tnp_dot(n, reached, reached), 0) + p->noise;
 	memcpy(unknown, reached, n * sizeof(double));
 	answers_of(p, 1, unknown, mean, &share);
-	*spread = 0;
-	for (int r = 0; r < n_rows; r++)
-		*spread += weight[r] * (own[r] - *mean) * (own[r] - *mean);
 	return rest + share;
 }
 

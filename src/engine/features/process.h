@@ -54,11 +54,11 @@ void		tnp_process_means(const TnpProcess *p, double *means);
 
 /*
  * tnp_process_reach() of a row that is one of n_rows, x `width` apart, with these weights, which
- * sum to one; *spread receives the variance of their means. At most TNP_MOST_DONORS + 1.
+ * sum to one; each [n_rows] receives their own means. At most TNP_MOST_DONORS + 1.
  */
 double		tnp_process_mix(const TnpModel *model, const TnpStats *stats,
 							const double *means, const double *x, int width, int n_rows,
 							const double *weight, double *reached, double *unknown, double *mean,
-							double *spread);
+							double *each);
 
 #endif							/* TNP_PROCESS_H */

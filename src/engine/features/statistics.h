@@ -302,7 +302,9 @@ typedef struct TnpDonors
 typedef struct TnpShifts
 {
 	int			n,
-				feature[TNP_SHIFTED];
+				feature[TNP_SHIFTED],
+				n_kept,			/* features whose missing cells are not lent */
+				kept[TNP_SHIFTED];
 	double	   *covariance,		/* [n, n] in units of the scaled target; behind it: */
 			   *mean;			/* [n] */
 } TnpShifts;
