@@ -130,13 +130,15 @@ def variants_of(query, lacks, has, missing, weights_told, lenders, most):
 
 
 class Task:
-    """What the prefix of n0 rows of task b of `tasks` lends; y [N] orders its rows."""
+    """What the prefix of n0 rows of task b of `tasks` lends; y [N] orders its rows. Those that lack
+    cells of the columns `kept` are lent none of these.
+    """
 
-    def __init__(self, tasks, y, slots, b, n0, classes=False):
+    def __init__(self, tasks, y, slots, b, n0, classes=False, kept=()):
         x, self.classes = tasks.x[b].numpy(), classes
         self.number = np.full(x.shape[1], -1) if tasks.number is None else tasks.number[b].numpy()
-        kept = slots.used[b].numpy()
-        self.used = kept & (4 * slots.count[b].numpy() <= n0)
+        self.kept, used = kept, slots.used[b].numpy()
+        self.used = used & (4 * slots.count[b].numpy() <= n0)
         self.order, self.lacking = (v[b].numpy()[..., self.used]
                                     for v in (slots.order, slots.missing))
         self.count, self.x = slots.count[b].numpy()[self.used], x
@@ -144,8 +146,8 @@ class Task:
         self.told = dict(zip(self.order, share[self.used])) if slots.known is None else {}
         self.head = x[:n0]
         labels = tasks.categorical[b].numpy()
-        self.slots, self.absent = slots.order[b].numpy()[kept], slots.missing[b].numpy()[:, kept]
-        self.lenders = Lenders(x[:n0], y[:n0], slots.z[b].numpy()[:n0, kept],
+        self.slots, self.absent = slots.order[b].numpy()[used], slots.missing[b].numpy()[:, used]
+        self.lenders = Lenders(x[:n0], y[:n0], slots.z[b].numpy()[:n0, used],
                                self.absent[:n0], self.features(self.slots, labels), labels)
 
     def features(self, columns, labels):
@@ -162,7 +164,8 @@ class Task:
     def lacks(self, row):
         """Columns that are lent to a row; a number whose label is unknown is there."""
         lacks, own = self.order[self.lacking[row]], self.x[row]
-        return lacks[(self.number[lacks] < 0) | np.isnan(own[lacks])]
+        return lacks[np.where(np.isnan(own[lacks]), ~np.isin(lacks, self.kept),
+                              self.number[lacks] < 0)]
 
     def new_labels(self, row):
         """{column: how probably two rows that may lend have the same label of it} of the columns of
@@ -199,7 +202,8 @@ def lend(tasks, y, rows, n0, slots, most, shifts=None, classes=False):
     """
     x, made = tasks.x.numpy(), []
     for b, own in enumerate(x):
-        task = Task(tasks, y[b].numpy(), slots, b, n0, classes)
+        kept = () if shifts is None else shifts[b].kept
+        task = Task(tasks, y[b].numpy(), slots, b, n0, classes, kept)
         made.append([(*task.variants(row, most), task.new_labels(row))
                      for row in range(rows, len(own))])
     count = max((len(w) for task in made for _, w, *_ in task), default=1)

@@ -17,7 +17,7 @@ from .process import NUMBERS
 from .process_chain import Chain
 from .questions import chain_passes, statistics_rows, whole_prefix
 from .rare import put_rare
-from .shift import Shifts, features_of
+from .shift import Shifts, features_of, parts_of
 from .target_levels import put_levels
 from .tasks import Tasks
 from .trees_numbers import pull
@@ -134,21 +134,33 @@ def variants(tasks, rows, statistics, config):
 
 
 def shifts_of(tasks, y, statistics, config, slots, most):
-    """A shift.Shifts of each task: rows of the prefix that lack cells, with those of their donors,
-    as further rows, so that the process speaks of them too. y [B, N] orders the prefix.
+    """A shift.Shifts of each task; where cells had better stay missing, of the others anew."""
+    first = lending(tasks, y, statistics, config, slots, most, [()] * len(tasks.x))
+    kept = [[g for f in own.tells for g in parts_of(x, task.order, f, task.number)]
+            for own, x, task in first]
+    if not any(kept):
+        return [own for own, *_ in first]
+    again = lending(tasks, y, statistics, config, slots, most, kept)
+    return [new if cells else old for (new, *_), (old, *_), cells in zip(again, first, kept)]
+
+
+def lending(tasks, y, statistics, config, slots, most, kept):
+    """(a shift.Shifts, rows, the donors.Task) of each task: rows of the prefix that lack cells, but
+    for those of the columns `kept` of each, with those of their donors, as further rows, so that
+    the process speaks of them too. y [B, N] orders the prefix.
     """
     x, found = tasks.x.numpy(), []
     for b, own in enumerate(x):
-        task = Task(tasks, y[b].numpy(), slots, b, statistics)
-        features = features_of(own, task.order, task.count, statistics, task.number)
+        task = Task(tasks, y[b].numpy(), slots, b, statistics, kept=kept[b])
+        features = features_of(own, task.order, task.count, statistics, task.number, kept[b])
         lacking = np.isnan(own[:statistics][:, features])
         made = [(row, *task.variants(row, most)[:2]) for row in np.flatnonzero(lacking.any(1))]
         made = [(row, variants, weight) for row, variants, weight in made
                 if not np.array_equal(variants, own[row][None], equal_nan=True)]
-        found.append((features, lacking, made))
-    count = max(sum(len(w) for *_, w in made) for *_, made in found)
+        found.append((features, lacking, made, task))
+    count = max(sum(len(w) for *_, w in made) for _, _, made, _ in found)
     more = np.repeat(x[:, :1], count, 1)
-    for b, (*_, made) in enumerate(found):
+    for b, (_, _, made, _) in enumerate(found):
         variants = [v for _, v, _ in made]
         if variants:
             more[b, :sum(map(len, variants))] = np.concatenate(variants)
@@ -157,12 +169,14 @@ def shifts_of(tasks, y, statistics, config, slots, most):
     keep, out = [], []
     y_input = scale_targets(asked.y, statistics, config, asked.x)[1]
     cells(asked, y_input, statistics, config, keep)
-    for known, (features, lacking, made) in zip(keep[0].known, found):
+    for known, (features, lacking, made, task), own, cell in zip(keep[0].known, found, x, kept):
         at, said = statistics, []
         for row, variants, weight in made:
             said.append(known.compare(row, slice(at, at + len(variants)), weight))
             at += len(variants)
-        out.append(Shifts(features, lacking[[row for row, *_ in made]], said))
+        shifts = Shifts(features, lacking[[row for row, *_ in made]], said)
+        shifts.kept = cell
+        out.append((shifts, own, task))
     return out
 
 

@@ -14,6 +14,8 @@ from .split import REST
 SUPPOSED = 4.0          # the variance of a shift beforehand, in that of the targets
 FEATURES = 64           # that may shift, at most, and of them
 TOGETHER = 8            # those that a query lacks together
+CLEAR = 3.0             # nats by which rows as they are must be ahead for a cell to stay missing,
+CLEAR_EACH = 0.06       # and for each of these rows
 
 
 @dataclass
@@ -34,33 +36,54 @@ class Known:
 
     def compare(self, row, variants, weight):
         """How far the target of prefix row `row` is from what is said of it without its own target
-        and as the rows `variants` of these weights [k], and the inverse of the variance of that.
+        and as the rows `variants` of these weights [k], and the inverse of the variance of that;
+        its log density as the row itself, the variances as one of the others, wide and narrow,
+        their weights, and how far the target is from what is said of each.
         """
         weight = torch.as_tensor(weight, dtype=self.phi.dtype)
         own, phi = self.phi[:, row], self.phi[:, variants]
         mixed = phi @ weight
         half = torch.linalg.solve_triangular(self.outer, torch.stack([mixed, own], 1), upper=False)
         means = self.weights[:, 0] @ phi
-        share = half[:, 1].square().sum() / self.own[row]
-        away = (self.y[row] - self.weights[:, 0] @ own) / (1 - share).clamp_min(1e-9)
-        mean = weight @ means - half[:, 0] @ half[:, 1] / self.own[row] * away
-        beyond = 1.0 if self.is_line else (1 - mixed.square().sum()).clamp_min(0) + self.noise
-        variance = self.variance[0] * (beyond + half[:, 0].square().sum())
-        spread = weight @ (means - weight @ means).square()
-        return float(self.y[row] - mean), float(1 / (variance + spread))
+        beyond = self.own[row]
+        share = half[:, 1].square().sum()
+        rest = (1 - share / beyond).clamp_min(1e-9)
+        away = (self.y[row] - self.weights[:, 0] @ own) / rest
+        means = means - half[:, 0] @ half[:, 1] / beyond * away
+        mean, known = weight @ means, half[:, 0].square().sum()
+        alone = log_normal(away, self.variance[0] * (beyond + share / rest))
+        narrow = 1.0 if self.is_line else self.noise
+        wide = 1.0 if self.is_line else (1 - mixed.square().sum()).clamp_min(0) + narrow
+        wide, narrow = (self.variance[0] * (by + known) for by in (wide, narrow))
+        spread = weight @ (means - mean).square()
+        return (float(self.y[row] - mean), float(1 / (wide + spread)), float(alone),
+                np.array([float(wide), float(narrow)]), weight.cpu().numpy(),
+                (self.y[row] - means).cpu().numpy())
 
 
-def features_of(x, order, count, rows, number):
-    """Columns of the slots order [S], one of each feature, whose cells at most a quarter of the
-    prefix's rows lack, count [S], but some do; x [N, F] raw, number [F] as in Tasks.
+def log_normal(apart, variance):
+    """But for a constant."""
+    log = torch.log if torch.is_tensor(variance) else np.log
+    return -0.5 * (apart ** 2 / variance + log(variance))
+
+
+def parts_of(x, features, f, number):
+    """Those of the columns that are parts of the same feature as f; x [N, F] raw, number [F] as in
+    Tasks.
     """
     whole = np.where(x >= REST, x - REST, x)
     of = np.where(number < 0, np.arange(len(number)), number)
+    return [g for g in features if of[f] == of[g] or (x[:, [f, g]] >= REST).any()
+            and np.array_equal(whole[:, f], whole[:, g], equal_nan=True)]
+
+
+def features_of(x, order, count, rows, number, kept=()):
+    """Columns of the slots order [S], one of each feature, whose cells at most a quarter of the
+    prefix's rows lack, count [S], but some do, and that are not kept.
+    """
     out = []
     for f, lacking in zip(order, count):
-        parts = [g for g in out if of[f] == of[g] or (x[:, [f, g]] >= REST).any()
-                 and np.array_equal(whole[:, f], whole[:, g], equal_nan=True)]
-        if 0 < 4 * lacking <= rows and not parts:
+        if 0 < 4 * lacking <= rows and f not in kept and not parts_of(x, out, f, number):
             out.append(f)
     return out[:min(FEATURES, rows // 4)]
 
@@ -73,20 +96,43 @@ def least_squares(lacking, apart, weight):
 
 
 class Shifts:
-    """features: columns; lacking [n, S] which of them rows of the prefix lack, and (apart, weight)
-    [n, 2] of these by Known.compare.
+    """features: columns; lacking [n, S] which of them rows of the prefix lack, and said, of each
+    what Known.compare does. `tells` [S]: of which it is better not to lend cells to such rows.
     """
 
     def __init__(self, features, lacking, said):
-        self.features = features
+        self.features, self.kept = features, ()
+        self.tells = []
         if not features:
             return
-        lacking, (apart, weight) = lacking.astype(float), np.reshape(said, (-1, 2)).T
+        lacking = lacking.astype(float)
+        apart, weight = np.reshape([one[:2] for one in said], (-1, 2)).T
         mean = least_squares(lacking, apart, weight)[1]
         squares = lacking.T @ (weight * (apart - lacking @ mean) ** 2)
         scale = np.maximum((1 + squares) / np.maximum(lacking.sum(0), 1), 1)
         weight = weight / np.max(lacking * scale, axis=1, initial=1e-300)
         self.covariance, self.mean = least_squares(lacking, apart, weight)
+        self.judge(lacking, apart, weight, said)
+
+    def judge(self, lacking, apart, weight, said):
+        """The surest cell first; of the others only rows that have it tell."""
+        own = ((lacking @ self.covariance) * lacking).sum(1)
+        share = own * weight
+        rest = np.maximum(1 - share, 1e-9)
+        mean, own = (lacking @ self.mean - share * apart) / rest, own / rest
+        ahead = np.zeros((len(apart), 2))
+        for i, (_, _, alone, variances, weights, away) in enumerate(said):
+            each = log_normal(away - mean[i], variances[:, None] + own[i])
+            most = each.max(1)
+            ahead[i] = alone - most - np.log(np.exp(each - most[:, None]) @ weights)
+        free = np.ones(len(apart), bool)
+        while True:
+            sums = (lacking.T @ np.where(free[:, None], ahead - CLEAR_EACH, 0)).min(1)
+            best = int(np.argmax(sums))
+            if sums[best] <= CLEAR:
+                return
+            self.tells.append(self.features[best])
+            free &= lacking[:, best] == 0
 
     def of_query(self, query):
         """[k, 3] weights, means and variances of what the target of a query [F] may be shifted by,
