@@ -7,6 +7,7 @@ import numpy as np
 SUPPOSED = 4.0
 CLEAR, CLEAR_EACH = 3.0, 0.06
 FEATURES, TOGETHER = 64, 8
+OUTLYING = 3.0
 
 
 def least_squares(lacking, apart, weight):
@@ -48,6 +49,11 @@ class Shifts:
         self.scale = tokeniser.scaling.y_scale
         if not self.features:
             return
+        covariance, mean = least_squares(lacking, apart, weight)
+        known = np.sum((lacking @ covariance) * lacking, axis=1)
+        rest = np.maximum(1 - known * weight, 1e-9)
+        away = (apart - lacking @ mean) / rest
+        weight = 1 / np.maximum(1 / weight, (away / OUTLYING) ** 2 - known / rest)
         mean = least_squares(lacking, apart, weight)[1]
         squares = lacking.T @ (weight * (apart - lacking @ mean) ** 2)
         scale = np.maximum((1 + squares) / np.maximum(lacking.sum(axis=0), 1), 1)

@@ -14,6 +14,7 @@ from .split import REST
 SUPPOSED = 4.0          # the variance of a shift beforehand, in that of the targets
 FEATURES = 64           # that may shift, at most, and of them
 TOGETHER = 8            # those that a query lacks together
+OUTLYING = 3.0                   # deviations from what other rows foretell
 CLEAR = 3.0             # nats by which rows as they are must be ahead for a cell to stay missing,
 CLEAR_EACH = 0.06       # and for each of these rows
 
@@ -107,6 +108,12 @@ class Shifts:
             return
         lacking = lacking.astype(float)
         apart, weight = np.reshape([one[:2] for one in said], (-1, 2)).T
+        covariance, mean = least_squares(lacking, apart, weight)
+        known = ((lacking @ covariance) * lacking).sum(1)
+        rest = np.maximum(1 - known * weight, 1e-9)
+        # One mistake among the targets shifts nothing that other rows do not.
+        away = (apart - lacking @ mean) / rest
+        weight = 1 / np.maximum(1 / weight, (away / OUTLYING) ** 2 - known / rest)
         mean = least_squares(lacking, apart, weight)[1]
         squares = lacking.T @ (weight * (apart - lacking @ mean) ** 2)
         scale = np.maximum((1 + squares) / np.maximum(lacking.sum(0), 1), 1)

@@ -22,6 +22,7 @@
 #define SMALLEST_REST 1e-9		/* of one minus the share of a prefix row in its own answer */
 #define ROWS_OF_SHIFT 4			/* of the prefix, for each cell that may */
 #define POLL_ROWS 16			/* rows between two looks at interrupts */
+#define OUTLYING 3.0			/* deviations */
 #define CLEAR 3.0				/* nats by which rows as they are must be ahead to be kept so, */
 #define CLEAR_EACH 0.06			/* and for each of them */
 
@@ -224,6 +225,35 @@ solve_shifts(const TnpShifts *shifts, const Lacking *rows, int64_t count, const 
 	tnp_solve_upper(factor, n, mean);
 }
 
+/*
+ * A row that is further from what the others foretell than OUTLYING deviations counts as that far:
+ * one mistake among the targets shifts nothing that other rows do not.
+ */
+static void
+widen_outliers(const TnpShifts *shifts, Lacking *rows, int64_t count)
+{
+	int			n = shifts->n;
+
+	for (int64_t i = 0; i < count; i++)
+	{
+		double		known = 0,
+					apart = rows[i].apart,
+					rest;
+
+		for (int j = 0; j < n; j++)
+			for (int k = 0; (rows[i].cells >> j & 1) && k < n; k++)
+				if (rows[i].cells >> k & 1)
+					known += shifts->covariance[(size_t) j * n + k];
+		for (int j = 0; j < n; j++)
+			if (rows[i].cells >> j & 1)
+				apart -= shifts->mean[j];
+		rest = fmax(1 - known * rows[i].weight, SMALLEST_REST);
+		apart /= rest;
+		rows[i].weight = 1 / fmax(1 / rows[i].weight,
+								  apart * apart / (OUTLYING * OUTLYING) - known / rest);
+	}
+}
+
 /* By what the squares of rows that lack each cell are larger than expected, 1 at least: [n]. */
 static void
 measure_scale(const TnpShifts *shifts, const Lacking *rows, int64_t count, double *scale)
@@ -403,6 +433,9 @@ build_shifts(const TnpModel *model, const TnpRows *rows, TnpStats *stats, bool j
 		{
 			for (size_t j = 0; j < n; j++)
 				scale[j] = 1;
+			solve_shifts(shifts, found, count, scale, gram, factor, shifts->mean);
+			invert((int) n, factor, gram, shifts->covariance);
+			widen_outliers(shifts, found, count);
 			solve_shifts(shifts, found, count, scale, gram, factor, shifts->mean);
 			measure_scale(shifts, found, count, scale);
 			solve_shifts(shifts, found, count, scale, gram, factor, shifts->mean);
