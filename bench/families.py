@@ -80,6 +80,15 @@ def linear(n, m):
                 L * sums, 2 * L * D if m == 0 else L * D)
 
 
+def recurrence(gates, exponentials):
+    """Rows one after the other through all layers, of gates and states; attention reads once."""
+    def counted(n, m):
+        layers, ends = L * 2 * gates * D ** 2, 2 * D ** 2
+        return need(n, m, n * (layers + ends), layers + ends + 2 * D * n, 2 * D * n,
+                    L * exponentials * D + (H * n if m else 0), layers + 2 * ends)
+    return counted
+
+
 DEEP = {"heads": 1, "embedder": {**make_families.XY, "hidden": [D]}, "attention": {
     "kind": "deep-kernel", "bias": "all", "features": R, "hidden": [D]}}
 RANDOM = {"embedder": {**make_families.XY, "hidden": [D]}, "attention": {
@@ -92,6 +101,9 @@ MODELS = {
     "LBANP": ("latent", {"latents": P}, latent),
     "DVA": ("decoupled", {}, packed_like(BLOCK, BLOCK - KEYS)),
     "nanoACE": ("buffered", {}, packed_like(BLOCK + 2 * KEYS, ASKS, 4 * D * L)),
+    "DVA distance": ("decoupled_distance", {}, packed_like(BLOCK, BLOCK - KEYS)),
+    "DVA RNN": ("decoupled_rnn", {"feedforward": None}, recurrence(1, 1)),
+    "DVA LSTM": ("decoupled_lstm", {"feedforward": None}, recurrence(4, 5)),
     "DVA linear": ("decoupled_linear", {}, linear),
     "deep kernel": ("deep_kernel", DEEP, deep_kernel),
     "deep kernel causal": ("deep_kernel", {**DEEP, **make_families.CAUSAL},

@@ -13,6 +13,7 @@
 #include "cpu/linear_simd.h"
 #include "cpu/attention_simd.h"
 #include "cpu/bumps_simd.h"
+#include "cpu/gates_simd.h"
 #include "cpu/moments_tables.h"
 
 #ifdef KERNELS_HALF
@@ -43,5 +44,5 @@ const TnpKernels KERNELS_TABLE = {
 	TNP_KERNELS_API, sizeof(TnpKernels), KERNELS_NAME, sizeof(Number), NARROW, packed_floats, pack,
 	PACK_HALVES, linear, norm,
 	attend_floats, sum_floats, attend, attend_begin, attend_span, attend_more, attend_rest,
-	bump_floats, bump_begin, bump_take, bump_end, moments
+	bump_floats, bump_begin, bump_take, bump_end, gate, moments
 };

@@ -132,6 +132,52 @@ test_batch(void)
 	tnp_encoding_free(e);
 }
 
+/* Rows that all see each other may come in any order. */
+static void
+test_permutation(void)
+{
+	int64_t		prefix = tnp_whole_prefix(model, CONTEXT);
+	TnpEncoding *e,
+			   *turned = NULL;
+	TnpRows		context = test_slice(&rows, 0, CONTEXT);
+	TnpError	error = {0};
+	int			features = context.n_features,
+				targets = info->n_targets;
+	double	   *x,
+			   *y,
+				one[QUERIES * LARGEST],
+				other[QUERIES * LARGEST];
+	bool		same = true;
+
+	/* a convolution reads rows in their order */
+	if (prefix < CONTEXT || strcmp(file->name, "decoupled_convolution") == 0)
+		return;
+	e = build(CONTEXT, prefix);
+	x = malloc((size_t) CONTEXT * features * sizeof(double));
+	y = malloc((size_t) CONTEXT * targets * sizeof(double));
+	for (int i = 0; i < CONTEXT; i++)
+	{
+		int			from = CONTEXT - 1 - i;
+
+		memcpy(x + (size_t) i * features, context.x + (size_t) from * features,
+			   features * sizeof(double));
+		memcpy(y + (size_t) i * targets, context.y + (size_t) from * targets,
+			   targets * sizeof(double));
+	}
+	context.x = x;
+	context.y = y;
+	must(tnp_build(model, &context, prefix, &turned, &error), &error, "build");
+	predict(e, CONTEXT, QUERIES, one);
+	predict(turned, CONTEXT, QUERIES, other);
+	for (int i = 0; i < QUERIES * size; i++)
+		same = same && close_to(one[i], other[i]);
+	holds(same, "rows that see each other, in another order");
+	tnp_encoding_free(e);
+	tnp_encoding_free(turned);
+	free(x);
+	free(y);
+}
+
 static void
 test_append(void)
 {
@@ -723,6 +769,7 @@ test_identities(void)
 		exit(2);
 	test_rows_make(&rows, info, CONTEXT + QUERIES, 5);
 	test_batch();
+	test_permutation();
 	test_append();
 	test_append_predict();
 	test_copy();

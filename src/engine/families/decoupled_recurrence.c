@@ -147,35 +147,70 @@ recurrence_before(const TnpWalk *w, const TnpToken *t)
 	return (const float *) (cache->extra + (size_t) before * cache->shape.extra);
 }
 
-static float
-recurrence_sigmoid(float x)
+/* One token's states behind a layer, from its gates, into s; and what the next layer reads. */
+static void
+recurrence_gate(const TnpModel *model, const float *gates, const float *before, int layer,
+				float *state)
 {
-	return 1 / (1 + expf(-x));
+	int			d = model->config.width,
+				own = recurrence_layer_width(&model->config);
+	bool		cells = recurrence_is_lstm(&model->config);
+	float	   *s = state + 2 * d + (size_t) layer * own;
+
+	model->kernels->gate(cells, d, gates,
+						 before != NULL && cells ? before + (size_t) layer * own + d : NULL, s);
+	memcpy(state + d, s, d * sizeof(float));
 }
 
-/* One token's states behind a layer: s [d], of an LSTM c [d] behind it, from its gates. */
+/* The states of a layer behind the row before a token, into out [d]. */
 static void
-recurrence_gate(const TnpConfig *config, const float *gates, const float *before, float *s)
+recurrence_take(const TnpModel *model, const float *before, int layer, float *out)
 {
-	int			d = config->width;
-	float	   *c = s + d;
+	int			d = model->config.width,
+				own = recurrence_layer_width(&model->config);
 
-	for (int f = 0; f < d; f++)
-	{
-		if (!recurrence_is_lstm(config))
-			s[f] = tanhf(gates[f]);
-		else
-		{
-			c[f] = recurrence_sigmoid(gates[d + f]) * (before != NULL ? before[d + f] : 0)
-				+ recurrence_sigmoid(gates[f]) * tanhf(gates[2 * d + f]);
-			s[f] = recurrence_sigmoid(gates[3 * d + f]) * tanhf(c[f]);
-		}
-	}
+	if (before != NULL)
+		memcpy(out, before + (size_t) layer * own, d * sizeof(float));
+	else
+		memset(out, 0, d * sizeof(float));
 }
 
 /* n tokens from `start` on, none of which is before another, go one step through all layers. */
 static void
 recurrence_step(const TnpWalk *w, int64_t start, int n, TnpBlockWork *work)
+{
+	const TnpModel *model = w->model;
+	const TnpConfig *c = &model->config;
+	const RecurrenceWeights *weights = model->own;
+	int			d = c->width,
+				width = recurrence_is_lstm(c) ? 4 * d : d;
+	float	   *inputs = work->more,
+			   *states = inputs + (size_t) n * d,
+			   *gates = states + (size_t) n * d,
+			   *h = w->h + start * w->state_width;
+
+	for (int l = 0; l < c->layers; l++)
+	{
+		tnp_decoupled_gather(n, d, w->state_width, h + d, inputs);
+		for (int i = 0; i < n; i++)
+			recurrence_take(model, recurrence_before(w, &w->tokens[start + i]), l,
+							states + (size_t) i * d);
+		model->kernels->linear(&weights->layers[l].ih, n, inputs, TNP_IDENTITY, false, gates);
+		model->kernels->linear(&weights->layers[l].hh, n, states, TNP_IDENTITY, true, gates);
+		for (int i = 0; i < n; i++)
+			recurrence_gate(model, gates + (size_t) i * width,
+							recurrence_before(w, &w->tokens[start + i]), l,
+							h + (size_t) i * w->state_width);
+	}
+}
+
+/*
+ * n rows from `start` on, each of which may be before the next, go through all layers: what a layer
+ * reads of the layer below is known of all of them at once, and only its own states go from row to
+ * row.
+ */
+static void
+recurrence_chain(const TnpWalk *w, int64_t start, int n, TnpBlockWork *work)
 {
 	const TnpModel *model = w->model;
 	const TnpConfig *c = &model->config;
@@ -191,26 +226,21 @@ recurrence_step(const TnpWalk *w, int64_t start, int n, TnpBlockWork *work)
 	for (int l = 0; l < c->layers; l++)
 	{
 		tnp_decoupled_gather(n, d, w->state_width, h + d, inputs);
-		for (int i = 0; i < n; i++)
-		{
-			const float *before = recurrence_before(w, &w->tokens[start + i]);
-
-			if (before != NULL)
-				memcpy(states + (size_t) i * d, before + (size_t) l * own, d * sizeof(float));
-			else
-				memset(states + (size_t) i * d, 0, d * sizeof(float));
-		}
 		model->kernels->linear(&weights->layers[l].ih, n, inputs, TNP_IDENTITY, false, gates);
-		model->kernels->linear(&weights->layers[l].hh, n, states, TNP_IDENTITY, true, gates);
 		for (int i = 0; i < n; i++)
 		{
-			const float *before = recurrence_before(w, &w->tokens[start + i]);
-			float	   *state = h + (size_t) i * w->state_width,
-					   *s = state + 2 * d + (size_t) l * own;
+			const TnpToken *t = &w->tokens[start + i];
+			TnpKvCache *cache = t->own != NULL ? t->own : w->context;
+			const float *before = recurrence_before(w, t);
+			float	   *state = h + (size_t) i * w->state_width;
+			size_t		at = (size_t) l * own;
 
-			recurrence_gate(c, gates + (size_t) i * width,
-							before != NULL ? before + (size_t) l * own : NULL, s);
-			memcpy(state + d, s, d * sizeof(float));
+			recurrence_take(model, before, l, states);
+			model->kernels->linear(&weights->layers[l].hh, 1, states, TNP_IDENTITY, true,
+								   gates + (size_t) i * width);
+			recurrence_gate(model, gates + (size_t) i * width, before, l, state);
+			memcpy((float *) (cache->extra + (size_t) t->slot * cache->shape.extra) + at,
+				   state + 2 * d + at, own * sizeof(float));
 		}
 	}
 }
@@ -220,21 +250,17 @@ static TnpStatus
 recurrence_rows(TnpWalk *w, int64_t n_store, TnpError *error)
 {
 	TnpWorker  *worker = w->team != NULL ? tnp_team_self(w->team) : w->worker;
-	size_t		extra = w->context->shape.extra;
 	TnpStatus	status = TNP_OK;
 
-	for (int64_t i = 0; status == TNP_OK && i < n_store; i++)
+	for (int64_t i = 0; status == TNP_OK && i < n_store; i += w->tile)
 	{
-		const TnpToken *t = &w->tokens[i];
-		TnpKvCache *cache = t->own != NULL ? t->own : w->context;
+		int			n = n_store - i < w->tile ? (int) (n_store - i) : w->tile;
 
 		status = tnp_worker_check(worker, error);
 		if (status != TNP_OK)
 			break;
-		recurrence_step(w, i, 1, &worker->work->block);
-		memcpy(cache->extra + (size_t) t->slot * extra,
-			   (const char *) (w->h + (i + 1) * w->state_width) - extra, extra);
-		tnp_worker_progress(worker, i + 1, n_store);
+		recurrence_chain(w, i, n, &worker->work->block);
+		tnp_worker_progress(worker, i + n, n_store);
 	}
 	if (w->team != NULL && n_store > 0)
 		tnp_team_next_step(w->team);

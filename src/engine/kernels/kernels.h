@@ -26,7 +26,7 @@ typedef enum TnpNormKind { TNP_LAYER_NORM, TNP_RMS_NORM } TnpNormKind;
 typedef enum TnpActivation { TNP_IDENTITY, TNP_RELU, TNP_GELU, TNP_GELU_TANH } TnpActivation;
 
 #define TNP_MAX_WIDTH 4096		/* largest width of a stack */
-#define TNP_KERNELS_API 10
+#define TNP_KERNELS_API 11
 #define TNP_PANEL 16
 #define TNP_BLOCK 64
 #define TNP_TILE 96				/* rows per call at most */
@@ -232,6 +232,13 @@ struct TnpKernels
 	void		(*bump_take) (const TnpBumps *b, const float *k, const float *v, int block, int n,
 							  const float *distance, const bool *hidden);
 	void		(*bump_end) (const TnpBumps *b, float *out);
+
+	/*
+	 * What a layer of a recurrence says from its gates: s [d] is tanh of gates [d], or with cells,
+	 * those of an LSTM, from gates [4, d] (in, keep, new, out) and the cells before [d], 0 if NULL;
+	 * behind s the cells [d] then. NaN of a gate is NaN of s.
+	 */
+	void		(*gate) (bool cells, int d, const float *gates, const float *before, float *s);
 
 	/* operations for contexts that are sums */
 	const TnpMoments *(*moments) (void);

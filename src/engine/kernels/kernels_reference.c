@@ -257,10 +257,34 @@ reference_moments(void)
 	return &tnp_reference_moments;
 }
 
+static float
+reference_sigmoid(float x)
+{
+	return 1 / (1 + expf(-x));
+}
+
+static void
+reference_gate(bool cells, int d, const float *gates, const float *before, float *s)
+{
+	float	   *c = s + d;
+
+	for (int f = 0; f < d; f++)
+	{
+		if (!cells)
+		{
+			s[f] = tanhf(gates[f]);
+			continue;
+		}
+		c[f] = reference_sigmoid(gates[d + f]) * (before != NULL ? before[f] : 0)
+			+ reference_sigmoid(gates[f]) * tanhf(gates[2 * d + f]);
+		s[f] = reference_sigmoid(gates[3 * d + f]) * tanhf(c[f]);
+	}
+}
+
 const TnpKernels tnp_reference_kernels = {
 	TNP_KERNELS_API, sizeof(TnpKernels), "reference", sizeof(float), NULL,
 	reference_packed_floats, reference_pack, NULL, reference_linear, reference_norm,
 	reference_sum_floats, reference_sum_floats, reference_attend, NULL, NULL, NULL, NULL,
 	reference_bump_floats, reference_bump_begin, reference_bump_take, reference_bump_end,
-	reference_moments
+	reference_gate, reference_moments
 };
