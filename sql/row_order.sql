@@ -58,6 +58,18 @@ INSERT INTO told SELECT * FROM moved;
 SELECT bool_and(posterior.predict('by_a_day', asked)::text = answer) AS same
 	FROM before JOIN asked USING (x);
 SELECT count(posterior.drop_context(name)) FROM posterior.contexts;
+-- more columns than a function has arguments
+DO $$ BEGIN
+	EXECUTE (SELECT format('CREATE TABLE wide AS SELECT i AS id, sin(i) AS y, %s
+			FROM generate_series(1, 30) i', string_agg(format('cos(i * %1$s) AS c%1$s', c), ', '))
+		FROM generate_series(1, 230) c);
+END $$;
+SELECT posterior.create_context('wide', 'wide', 'y', max_rows => 16),
+	posterior.create_context('ordered', 'wide', 'y', order_by => 'id');
+SELECT count(DISTINCT posterior.predict('wide', w)::text) AS answers,
+	count(DISTINCT posterior.predict('ordered', w)::text) AS others
+	FROM (SELECT * FROM wide WHERE id < 4) w;
+DROP TABLE wide;
 DROP VIEW learnt, asked;
 DROP TABLE told, before, moved;
 DROP DOMAIN shade;

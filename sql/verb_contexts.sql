@@ -121,6 +121,17 @@ ALTER TABLE part2 DROP COLUMN junk;
 INSERT INTO parts (id, x, y) SELECT i, i / 10.0, sin(i / 10.0) FROM generate_series(1, 40) i;
 SELECT posterior.create_context('parts', 'parts', 'y', '{x}', 'id');
 SELECT posterior.watch('parts', 'key');
+-- a key may be an expression of columns, and a generated column is empty when a row is told of
+CREATE TABLE computed (id int, x float8, y float8, part float8) PARTITION BY RANGE ((part + 1));
+CREATE TABLE made (id int PRIMARY KEY, x float8, square float8 GENERATED ALWAYS AS (x * x) STORED,
+	y float8);
+SELECT posterior.create_context('computed', 'computed', 'y', '{x}', 'id'),
+	posterior.create_context('made', 'made', 'y', '{square}', 'id'),
+	posterior.create_context('told', 'made', 'square', '{x}', 'id');
+SELECT posterior.watch('computed', 'part');
+SELECT posterior.watch('made');
+SELECT posterior.watch('told', into_table => 'tellings');
+DROP TABLE computed, made;
 SELECT posterior.watch('parts', leave_out => true),
 	posterior.watch('parts', into_table => 'part_log', key => '{id}');
 ALTER TABLE part2 ADD surprise float8;

@@ -399,6 +399,16 @@ BEGIN
 			DETAIL = format('Context "%s" is of %s.', context, defined.relation),
 			HINT = 'posterior.detect_anomalies finds surprising rows of any relation.';
 	END IF;
+	SELECT a.attname INTO wrong FROM pg_attribute a
+	WHERE a.attrelid = defined.relation AND a.attgenerated <> '' AND NOT a.attisdropped
+		AND (a.attname = defined.target OR a.attname = ANY (defined.features))
+	ORDER BY a.attnum LIMIT 1;
+	IF wrong IS NOT NULL THEN
+		RAISE EXCEPTION 'a context of the generated column "%" cannot be watched', wrong
+			USING ERRCODE = 'feature_not_supported',
+			DETAIL = 'It is computed after a row has been told its surprise.',
+			HINT = 'Make the context of the columns that it is computed from.';
+	END IF;
 	IF leave_out AND named IS NULL THEN
 		RAISE EXCEPTION 'rows are left out of a context by a column of their own table'
 			USING ERRCODE = 'invalid_parameter_value',
@@ -461,9 +471,12 @@ BEGIN
 			DETAIL = 'What is told of a row must not be what it is told from.',
 			HINT = 'Name another column, and name the features when you create the context.';
 	END IF;
+	-- columns of a partition key depend on their table, those in its expressions as well
 	IF EXISTS (SELECT FROM pg_partition_tree(defined.relation) part
-			JOIN pg_partitioned_table k ON k.partrelid = part.relid
-			JOIN pg_attribute a ON a.attrelid = k.partrelid AND a.attnum = ANY (k.partattrs)
+			JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = part.relid
+				AND d.refclassid = d.classid AND d.refobjid = d.objid AND d.refobjsubid = 0
+				AND d.deptype = 'i'
+			JOIN pg_attribute a ON a.attrelid = d.objid AND a.attnum = d.objsubid
 		WHERE a.attname = named) THEN
 		RAISE EXCEPTION 'column "%" decides which partition a row is of', named
 			USING ERRCODE = 'invalid_parameter_value',

@@ -123,12 +123,33 @@ parts_add_order(Parts *parts, const PosteriorNamed *named, AttrNumber column, co
  * the newest rows of max_rows would have its least or greatest values.
  */
 static void
-parts_add_hash(Parts *parts, const char *columns)
+parts_add_hash(Parts *parts, const PosteriorNamed *named)
 {
 	const char *start = parts->order.len == 0 ? "ORDER BY " : ", ";
+	int			columns = named->n_targets + named->n_features,
+				calls = 0;
+	StringInfoData hash;
 
-	appendStringInfo(&parts->order, "%sposterior_internal.row_hash(%s)", start, columns);
-	appendStringInfo(&parts->backwards, "%sposterior_internal.row_hash(%s) DESC", start, columns);
+	initStringInfo(&hash);
+	for (int i = 0; i < columns; i++)
+	{
+		AttrNumber	column = i < named->n_targets ? named->targets[i]
+			: named->features[i - named->n_targets];
+
+		/* a function has no more than FUNC_MAX_ARGS: the last one is the hash of the others */
+		if (i % (FUNC_MAX_ARGS - 1) == 0)
+		{
+			appendStringInfo(&hash, "%sposterior_internal.row_hash(", i == 0 ? "" : ", ");
+			calls++;
+		}
+		else
+			appendStringInfoString(&hash, ", ");
+		appendStringInfoString(&hash, column_name(named, column, "a target or a feature"));
+	}
+	for (int i = 0; i < calls; i++)
+		appendStringInfoChar(&hash, ')');
+	appendStringInfo(&parts->order, "%s%s", start, hash.data);
+	appendStringInfo(&parts->backwards, "%s%s DESC", start, hash.data);
 }
 
 /* Types and kinds of the features, from the catalogs. */
@@ -213,7 +234,7 @@ queries_write(PosteriorNamed *named, int n_order, const AttrNumber *order_column
 	}
 	/* 1.0 has no such function */
 	if (posterior_definitions_extended())
-		parts_add_hash(&parts, columns.data);
+		parts_add_hash(&parts, named);
 	for (int t = 0; t < named->n_targets; t++)
 		parts_add_order(&parts, named, named->targets[t], "a target", false, true);
 	for (int f = 0; f < named->n_features; f++)
