@@ -307,6 +307,56 @@ test_memory(void)
 	tnp_encoding_free(e);
 }
 
+/*
+ * More rows than are embedded at once are read part by part, bitwise as at once, also by an
+ * encoding that goes on; and what is asked for at once does not grow with them as their embeddings
+ * do.
+ */
+static void
+test_many(const TestModel *file)
+{
+	enum {MANY = 32 * TNP_SPAN + 700};
+	TestRows	few = rows;
+	TnpKernels	at_once = plain_kernels;
+	TestEnv		own;
+	TnpModel   *whole;
+	TnpEncoding *e,
+			   *begun,
+			   *next,
+			   *other;
+	TnpError	error = {0};
+	long		largest;
+
+	at_once.attend_span = NULL;
+	test_env_init(&own, &at_once);
+	test_must(tnp_model_open(&own.env, file->bytes, file->length, &whole, &error), &error);
+	test_rows_make(&rows, tnp_model_info(model), 2 * MANY, 9);
+	env.largest = 0;
+	e = build(model, MANY);
+	largest = env.largest;
+	other = build(whole, MANY);
+	holds(same_keys(e, other), "many rows are read part by part as at once");
+	n_threads = 3;
+	begun = build(model, MANY);
+	holds(same_keys(e, begun), "by whatever threads");
+	tnp_encoding_free(begun);
+	n_threads = 1;
+	begun = build(model, 9000);
+	next = revise(begun, MANY);
+	holds(next != NULL && same_keys(e, next), "and by an encoding that goes on");
+	tnp_encoding_free(begun);
+	tnp_encoding_free(next);
+	tnp_encoding_free(other);
+	tnp_encoding_free(e);
+	env.largest = 0;
+	tnp_encoding_free(build(model, 2 * MANY));
+	holds(env.largest - largest < (long) (MANY * model->config.width * sizeof(float)),
+		  "their embeddings are not there at once");
+	test_rows_free(&rows);
+	rows = few;
+	tnp_model_close(whole);
+}
+
 /* ---- scaling by the prefix ------------------------------------------------------------------- */
 
 /* Put a text into a file in the place of another one of the same length. */
@@ -392,6 +442,8 @@ test_model(const TestModel *file, const TnpKernels *kernels)
 		test_older();
 		if (tnp_model_info(model)->buffer > 0)
 			test_memory();
+		if (strcmp(title, "latent") == 0 && !tries_few())
+			test_many(file);
 	}
 	end();
 	if (strcmp(file->name, "latent") == 0)

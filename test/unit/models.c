@@ -215,6 +215,8 @@ counting_alloc(void *arg, size_t size)
 	if (++env->calls == env->fail_at)
 		return NULL;
 	env->live++;
+	if ((long) size > env->largest)
+		env->largest = (long) size;
 	return malloc(size);
 }
 

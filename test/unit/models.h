@@ -87,6 +87,7 @@ typedef struct TestEnv
 	TnpEnv		env;
 	long		live,			/* allocations not yet freed */
 				calls,			/* allocations asked for */
+				largest,		/* bytes of one of these */
 				fail_at,		/* this call returns NULL (0: none) */
 				polls,			/* interrupt polls */
 				stop_at;		/* from this poll on they say stop (0: none) */

@@ -215,8 +215,10 @@ main(void)
 		tnp_model_close(model);
 		ok(env.live == 0, "everything allocated is freed");
 	}
-	if (getenv("TNP_QUICK") == NULL)
-		ok(file != NULL, "there is a model with a process");
+	else if (getenv("TNP_QUICK") == NULL)
+		ok(false, "there is a model with a process");
+	else
+		skip("the quick set has no model with a process", "process_pairs");
 	test_models_free(models, n);
 	return done_testing();
 }

@@ -136,20 +136,23 @@ latent_walk(TnpWalk *w, int64_t n, int64_t n_store, TnpError *error)
 	return tnp_stack_walk(w, w->model->layers, sizeof(TnpLayer), n, n_store, error);
 }
 
+#define MOST_ROWS (32 * TNP_SPAN)	/* that are embedded at once */
+
 /* What encoding the prefix needs. */
 typedef struct LatentBuild
 {
 	TnpTeam    *team;
-	float	   *rows,			/* [prefix, d] embedded, never updated */
+	int64_t		room;			/* rows that are there at once: all of few */
+	float	   *rows,			/* [room, d] embedded, never updated */
 			   *latents;		/* [P, d] */
-	TnpToken   *row_tokens,		/* [prefix] */
+	TnpToken   *row_tokens,		/* [room] */
 			   *readers,		/* [P] that see all rows, */
 			   *mixers;			/* and all latents */
 	TnpKvCache	row_keys,		/* of one layer */
 				latent_keys;
 	LatentSums	from,			/* of the first layer, taken over */
 				to;				/* and kept */
-	float	   *sums;			/* latent_sums_floats, while the first layer reads */
+	float	   *sums;			/* latent_sums_floats, while a layer reads part by part */
 } LatentBuild;
 
 static void
@@ -174,10 +177,11 @@ latent_build_sums(TnpEncoding *e, const TnpEncoding *from, int64_t common, Laten
 	int			latents = latent_count(&e->model->config);
 	TnpStatus	status = latent_sums_make(e, latents, error);
 
-	if (status != TNP_OK || e->own == NULL)
+	if (status != TNP_OK || (e->own == NULL && b->room == e->prefix))
 		return status;
 	b->to = latent_sums_of(e, latents);
-	b->from = latent_sums_of(from, latents);
+	if (e->own != NULL)
+		b->from = latent_sums_of(from, latents);
 	if (b->from.rows > common || b->from.rows > e->prefix)
 		b->from = (LatentSums) {0, NULL, NULL};
 	b->sums = tnp_alloc(&e->model->env, latent_sums_floats(e->model, latents), sizeof(float));
@@ -196,15 +200,16 @@ latent_build_make(const TnpEncoding *e, LatentBuild *b, TnpError *error)
 	TnpStatus	status;
 
 	tnp_stack_shape(model, 1, &shape);
-	b->rows = tnp_alloc(env, e->prefix, state);
+	b->room = e->prefix > MOST_ROWS && model->kernels->attend_span != NULL ? MOST_ROWS : e->prefix;
+	b->rows = tnp_alloc(env, b->room, state);
 	b->latents = tnp_alloc(env, latents, state);
-	b->row_tokens = tnp_alloc(env, e->prefix, sizeof(TnpToken));
+	b->row_tokens = tnp_alloc(env, b->room, sizeof(TnpToken));
 	b->readers = tnp_alloc(env, latents, sizeof(TnpToken));
 	b->mixers = tnp_alloc(env, latents, sizeof(TnpToken));
 	if (b->rows == NULL || b->latents == NULL || b->row_tokens == NULL || b->readers == NULL
 		|| b->mixers == NULL)
 		return tnp_no_memory(error);
-	for (int64_t i = 0; i < e->prefix; i++)
+	for (int64_t i = 0; i < b->room; i++)
 		b->row_tokens[i] = (TnpToken) {0, 0, NULL, i};
 	for (int64_t i = 0; i < latents; i++)
 	{
@@ -212,7 +217,7 @@ latent_build_make(const TnpEncoding *e, LatentBuild *b, TnpError *error)
 		b->mixers[i] = (TnpToken) {latents, 0, NULL, i};
 	}
 	memcpy(b->latents, latent_weights_of(model)->latents, latents * state);
-	status = tnp_cache_make(env, &shape, TNP_BLOCK, e->prefix, &b->row_keys, error);
+	status = tnp_cache_make(env, &shape, TNP_BLOCK, b->room, &b->row_keys, error);
 	if (status == TNP_OK)
 		status = tnp_cache_make(env, &shape, TNP_BLOCK, latents, &b->latent_keys, error);
 	if (status == TNP_OK)
@@ -221,57 +226,123 @@ latent_build_make(const TnpEncoding *e, LatentBuild *b, TnpError *error)
 	return status;
 }
 
-/* What the items of the first layer's reading share. */
-typedef struct FirstRead
+/* What the items of reading some rows share. */
+typedef struct PartRead
 {
 	const TnpEncoding *e;
 	LatentBuild *b;
+	const TnpLayer *layer;
+	LatentRows	part;
+	LatentSums	from,
+				to;
 	int			tile;
-} FirstRead;
+} PartRead;
 
 static TnpStatus
-latent_first_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
+latent_part_tile(void *state, TnpWorker *worker, int64_t item, TnpError *error)
 {
-	const FirstRead *f = state;
-	const TnpModel *model = f->e->model;
-	const TnpLayer *layer = &latent_weights_of(model)->read[0];
-	LatentBuild *b = f->b;
+	const PartRead *p = state;
+	const TnpModel *model = p->e->model;
+	LatentBuild *b = p->b;
 	TnpBlockWork *work = &worker->work->block;
 	int64_t		visible[TNP_TILE],
-				start = item * f->tile,
+				start = item * p->tile,
 				left = latent_count(&model->config) - start;
 	TnpKeys		own[TNP_TILE];
-	int			n = left < f->tile ? (int) left : f->tile;
+	int			n = left < p->tile ? (int) left : p->tile;
 	float	   *h = b->latents + start * model->config.width;
-	TnpView		view = tnp_view_of_all(n, b->row_keys.k[0], b->row_keys.v[0], f->e->prefix, visible,
-									   own);
+	TnpView		view = tnp_view_of_all(n, b->row_keys.k[0], b->row_keys.v[0],
+									   p->part.end - p->part.base, visible, own);
 	TnpAttention attention;
 	TnpStatus	status = tnp_worker_check(worker, error);
 
 	if (status != TNP_OK)
 		return status;
-	tnp_block_ops.query(model, layer, n, h, &view, work, &attention);
-	latent_sums_attend(model, &attention, visible, start, f->e->prefix, &b->from, &b->to, b->sums);
-	tnp_block_ops.finish(model, layer, n, h, work);
+	tnp_block_ops.query(model, p->layer, n, h, &view, work, &attention);
+	latent_sums_attend(model, &attention, visible, start, &p->part, &p->from, &p->to, b->sums);
+	if (p->part.end == p->part.rows)
+		tnp_block_ops.finish(model, p->layer, n, h, work);
 	tnp_worker_progress(worker, start + n, start + left);
 	return TNP_OK;
 }
 
-/* The latents go through layer l, reading rows. */
+/* The latents read rows first … end - 1, whose keys are there from `base` on. */
 static TnpStatus
-latent_build_read(TnpEncoding *e, LatentBuild *b, int l, TnpError *error)
+latent_read_part(TnpEncoding *e, LatentBuild *b, int l, const LatentRows *part, TnpError *error)
 {
-	const TnpLayer *layer = &latent_weights_of(e->model)->read[l];
 	int64_t		latents = latent_count(&e->model->config);
-	FirstRead	first = {e, b, tnp_team_tile(b->team, latents)};
-	TnpWalk		read = tnp_walk_begin(b->team, e, &b->row_keys, latents, b->readers, b->latents);
+	PartRead	read = {.e = e, .b = b, .layer = &latent_weights_of(e->model)->read[l],
+		.part = *part, .tile = tnp_team_tile(b->team, latents)};
 	TnpStatus	status;
 
-	if (l > 0 || b->sums == NULL)
-		return tnp_walk_attend(&read, layer, 0, 0, latents, error);
-	status = tnp_team_run(b->team, (latents + first.tile - 1) / first.tile, latent_first_tile,
-						  &first, error);
+	if (l == 0 && e->own != NULL)
+	{
+		read.from = b->from;
+		read.to = b->to;
+	}
+	status = tnp_team_run(b->team, (latents + read.tile - 1) / read.tile, latent_part_tile, &read,
+						  error);
 	tnp_team_next_step(b->team);
+	return status;
+}
+
+/* Keys and values of rows first … end - 1, which are embedded, in slots from `base` on. */
+static TnpStatus
+latent_store_part(TnpEncoding *e, LatentBuild *b, int l, const LatentRows *part,
+				  const float *embedded, TnpError *error)
+{
+	int64_t		n = part->end - part->first;
+	TnpWalk		rows = tnp_walk_begin(b->team, e, &b->row_keys, n,
+									  b->row_tokens + (part->first - part->base),
+									  (float *) embedded);
+
+	return tnp_walk_store(&rows, &latent_weights_of(e->model)->read[l], 0, n, error);
+}
+
+/* The latents go through layer l, reading all rows, which are embedded. */
+static TnpStatus
+latent_read_all(TnpEncoding *e, LatentBuild *b, int l, TnpError *error)
+{
+	int64_t		latents = latent_count(&e->model->config),
+				taken = l == 0 ? b->from.rows : 0;	/* rows whose sums are there */
+	LatentRows	all = {0, taken, e->prefix, e->prefix};
+	TnpWalk		read = tnp_walk_begin(b->team, e, &b->row_keys, latents, b->readers, b->latents);
+	TnpStatus	status = latent_store_part(e, b, l, &all, b->rows + taken * e->model->config.width,
+										   error);
+
+	if (status != TNP_OK)
+		return status;
+	if (l == 0 && b->sums != NULL)
+		return latent_read_part(e, b, l, &all, error);
+	return tnp_walk_attend(&read, &latent_weights_of(e->model)->read[l], 0, 0, latents, error);
+}
+
+/*
+ * The same of more rows than there is room for, which are embedded part by part in each layer: what
+ * is there at once does not grow with them. Bitwise the same.
+ */
+static TnpStatus
+latent_read_parts(TnpEncoding *e, LatentBuild *b, int l, TnpError *error)
+{
+	int64_t		taken = l == 0 && e->own != NULL ? b->from.rows : 0;
+	LatentRows	part = {taken / TNP_SPAN * TNP_SPAN, taken, 0, e->prefix};
+	TnpStatus	status = TNP_OK;
+
+	do
+	{
+		int64_t		n;
+
+		part.end = e->prefix - part.base < b->room ? e->prefix : part.base + b->room;
+		n = part.end - part.first;
+		if (n > 0)
+			status = tnp_embed_all_rows(e, b->team, part.first, n, b->rows, error);
+		tnp_team_next_step(b->team);
+		if (status == TNP_OK && n > 0)
+			status = latent_store_part(e, b, l, &part, b->rows, error);
+		if (status == TNP_OK)
+			status = latent_read_part(e, b, l, &part, error);
+		part.base = part.first = part.end;
+	} while (status == TNP_OK && part.base < e->prefix);
 	return status;
 }
 
@@ -280,17 +351,12 @@ static TnpStatus
 latent_build_layer(TnpEncoding *e, LatentBuild *b, int l, TnpError *error)
 {
 	const LatentWeights *weights = latent_weights_of(e->model);
-	int64_t		latents = latent_count(&e->model->config),
-				taken = l == 0 ? b->from.rows : 0,	/* rows whose sums are there */
-				left = e->prefix - taken;
-	TnpWalk		rows = tnp_walk_begin(b->team, e, &b->row_keys, left, b->row_tokens + taken,
-									  b->rows + taken * e->model->config.width),
-				mix = tnp_walk_begin(b->team, e, &b->latent_keys, latents, b->mixers, b->latents),
+	int64_t		latents = latent_count(&e->model->config);
+	TnpWalk		mix = tnp_walk_begin(b->team, e, &b->latent_keys, latents, b->mixers, b->latents),
 				store = tnp_walk_begin(b->team, e, &e->cache, latents, b->mixers, b->latents);
-	TnpStatus	status = tnp_walk_store(&rows, &weights->read[l], 0, left, error);
+	TnpStatus	status = b->room < e->prefix ? latent_read_parts(e, b, l, error)
+		: latent_read_all(e, b, l, error);
 
-	if (status == TNP_OK)
-		status = latent_build_read(e, b, l, error);
 	if (status == TNP_OK)
 		status = tnp_walk_store(&mix, &weights->self[l], 0, latents, error);
 	if (status == TNP_OK)
@@ -312,10 +378,18 @@ latent_encode_prefix(TnpEncoding *e, const TnpEncoding *from, int64_t common, Tn
 
 	if (status == TNP_OK)
 	{
+		int			layers = model->config.layers;
+		int64_t		parts = (e->prefix + b.room - 1) / (b.room > 0 ? b.room : 1);
+
 		/* embedding, and two passes of the latents through each layer */
-		tnp_team_watch(b.team, e->prefix, 2 * model->config.layers + 1);
-		status = tnp_embed_all_rows(e, b.team, 0, e->prefix, b.rows, error);
-		tnp_team_next_step(b.team);
+		if (parts <= 1)
+		{
+			tnp_team_watch(b.team, e->prefix, 2 * layers + 1);
+			status = tnp_embed_all_rows(e, b.team, 0, e->prefix, b.rows, error);
+			tnp_team_next_step(b.team);
+		}
+		else
+			tnp_team_watch(b.team, e->prefix, (int) (layers * (2 * parts + 1)));
 	}
 	for (int l = 0; status == TNP_OK && l < model->config.layers; l++)
 		status = latent_build_layer(e, &b, l, error);

@@ -101,31 +101,34 @@ keep(const Tile *t, const float *from, float *to)
 
 /* Take rows [from, end) of a span into its sum, which has those before them, if there are any. */
 static void
-take_rows(const Tile *t, int64_t from, int64_t end, float *sum)
+take_rows(const Tile *t, const LatentRows *part, int64_t from, int64_t end, float *sum)
 {
+	int64_t		slot = from - part->base;
+
 	for (int r = 0; r < t->a->n; r++)
-		t->visible[r] = end;
+		t->visible[r] = end - part->base;
 	if (from % TNP_SPAN == 0)
-		t->kernels->attend_span(t->a, from / TNP_SPAN, 0, t->a->heads, sum, t->a->scratch);
+		t->kernels->attend_span(t->a, slot / TNP_SPAN, 0, t->a->heads, sum, t->a->scratch);
 	else
-		t->kernels->attend_more(t->a, from, 0, t->a->heads, sum, t->a->scratch);
+		t->kernels->attend_more(t->a, slot, 0, t->a->heads, sum, t->a->scratch);
 }
 
 void
 latent_sums_attend(const TnpModel *model, const TnpAttention *a, int64_t *visible, int64_t start,
-				   int64_t rows, const LatentSums *from, const LatentSums *to, float *work)
+				   const LatentRows *part, const LatentSums *from, const LatentSums *to,
+				   float *work)
 {
 	size_t		at = floats_of(model, start),
 				size = floats_of(model, a->n);
 	Tile		t = {model->kernels, a, visible, at, size, work + 2 * at, work + 2 * at + size};
 
 	t.kernels->attend_begin(a);
-	if (from->whole != NULL)
+	if (from->whole != NULL && part->first == from->rows)
 		memcpy(t.total, from->whole + at, size * sizeof(float));
-	for (int64_t first = from->rows / TNP_SPAN * TNP_SPAN; first < rows; first += TNP_SPAN)
+	for (int64_t first = part->first / TNP_SPAN * TNP_SPAN; first < part->end; first += TNP_SPAN)
 	{
-		int64_t		taken = from->rows > first ? from->rows : first,
-					end = rows - first < TNP_SPAN ? rows : first + TNP_SPAN;
+		int64_t		taken = part->first > first ? part->first : first,
+					end = part->end - first < TNP_SPAN ? part->end : first + TNP_SPAN;
 		float	   *sum = first > 0 ? t.sum : t.total;
 
 		/* whole spans of those that are kept */
@@ -135,16 +138,18 @@ latent_sums_attend(const TnpModel *model, const TnpAttention *a, int64_t *visibl
 			memcpy(sum, from->started + at, size * sizeof(float));
 		if (to->rows > first && to->rows < first + TNP_SPAN)
 		{
-			take_rows(&t, taken, to->rows, sum);
+			take_rows(&t, part, taken, to->rows, sum);
 			taken = to->rows;
 			keep(&t, sum, to->started);
 		}
 		if (taken == first || taken < end)
-			take_rows(&t, taken, end, sum);
+			take_rows(&t, part, taken, end, sum);
 		if (first > 0)
 			t.kernels->attend_rest(a, 2, t.total);
 	}
-	if (to->rows == rows && rows % TNP_SPAN == 0)
+	if (part->end < part->rows)
+		return;
+	if (to->rows == part->rows && part->rows % TNP_SPAN == 0)
 		keep(&t, t.total, to->whole);
 	t.kernels->attend_rest(a, 1, t.total);
 }

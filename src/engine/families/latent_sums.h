@@ -32,12 +32,22 @@ TnpStatus	latent_sums_make(TnpEncoding *e, int latents, TnpError *error);
 /* Floats that `work` below has. */
 size_t		latent_sums_floats(const TnpModel *model, int latents);
 
+/* Some of the rows that latents read: those whose keys are there. */
+typedef struct LatentRows
+{
+	int64_t		base,			/* number of the row of slot 0, at the start of a span */
+				first,			/* of those that are read, in the span of base or later */
+				end,			/* after which a span ends, or all rows */
+				rows;			/* of all */
+} LatentRows;
+
 /*
  * What attend() does for a tile of latents from number `start` on that see the first `rows` rows,
- * going on with the sums `from` and keeping those of `to`. visible: what a->context is.
+ * going on with the sums `from` and keeping those of `to`; part by part, work keeping what has been
+ * read, and the output is there after the last one. visible: what a->context is.
  */
 void		latent_sums_attend(const TnpModel *model, const TnpAttention *a, int64_t *visible,
-							   int64_t start, int64_t rows, const LatentSums *from,
+							   int64_t start, const LatentRows *part, const LatentSums *from,
 							   const LatentSums *to, float *work);
 
 #endif							/* TNP_LATENT_SUMS_H */
