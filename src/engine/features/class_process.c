@@ -18,6 +18,7 @@
 #include "engine/base/upper.h"
 #include "engine/features/class_counts.h"
 #include "engine/features/class_process_fit.h"
+#include "engine/features/logistic.h"
 #include "engine/features/process_fit.h"
 #include "engine/features/process_points.h"
 #include "engine/features/spread.h"
@@ -385,15 +386,11 @@ tnp_class_process_build(const TnpModel *model, const TnpRows *rows, const TnpSta
 double
 tnp_class_process_share(const TnpModel *model, const TnpStats *stats)
 {
-	double		known = stats->logistic.quality,
-				loss;
+	double		loss;
 
 	if (stats->class_process.n_classes < 2)
 		return 0;
-	if (model->config.encode_x.ridge)
-		for (int k = 0; k < TNP_RIDGES; k++)
-			known = fmax(known, stats->ridge[k].quality);
-	loss = log(stats->n_classes) - known;
+	loss = tnp_regressions_loss(model, stats);
 	if (stats->trees.n_classes > 1)
 		loss = fmin(loss, stats->trees.loss);
 	return fmin(fmax(SLOPE * (1 - stats->class_process.loss / fmax(loss, SMALLEST_LOSS)), 0),

@@ -95,3 +95,13 @@ tnp_logistic_blend_weight(const TnpModel *model, const TnpStats *stats)
 
 	return model->config.logistic_blend_weight * fmin(fmax(known, 0), 1);
 }
+
+double
+tnp_regressions_loss(const TnpModel *model, const TnpStats *stats)
+{
+	double		known = stats->logistic.quality;
+
+	for (int k = 0; model->config.encode_x.ridge && k < TNP_RIDGES; k++)
+		known = fmax(known, stats->ridge[k].quality);
+	return log(stats->n_classes) - known;
+}

@@ -34,4 +34,7 @@ void		tnp_logistic_features(const TnpModel *model, const TnpStats *stats, const 
  */
 double		tnp_logistic_blend_weight(const TnpModel *model, const TnpStats *stats);
 
+/* What rows left out lose on average, in nats, by the best of the regressions of a classifier. */
+double		tnp_regressions_loss(const TnpModel *model, const TnpStats *stats);
+
 #endif							/* TNP_LOGISTIC_H */

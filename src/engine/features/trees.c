@@ -15,6 +15,7 @@
 
 #include "engine/features/class_counts.h"
 #include "engine/features/column.h"
+#include "engine/features/logistic.h"
 #include "engine/features/trees_known.h"
 
 /* of the share of the regressions' loss that the trees do away with */
@@ -227,15 +228,11 @@ tnp_trees_logits(const TnpStats *stats, const double *x, double *logits)
 double
 tnp_trees_blend_weight(const TnpModel *model, const TnpStats *stats)
 {
-	double		known = stats->logistic.quality,
-				loss;
+	double		loss;
 
 	if (stats->trees.n_classes < 2)
 		return 0;
-	if (model->config.encode_x.ridge)
-		for (int k = 0; k < TNP_RIDGES; k++)
-			known = fmax(known, stats->ridge[k].quality);
-	loss = fmax(log(stats->n_classes) - known, SMALLEST_LOSS);
+	loss = fmax(tnp_regressions_loss(model, stats), SMALLEST_LOSS);
 	return fmin(fmax(SLOPE * (1 - stats->trees.loss / loss), 0),
 				model->config.trees_blend_weight);
 }
