@@ -1295,7 +1295,9 @@ def case_related(model):
         for i, cells_lacking in enumerate(([0], [1], [2], [3], [4], [5], [6], [2, 3], [0, 2],
                                            [3, 4, 5], [0, 1, 2, 3], [2, 4, 5, 6])):
             x[n + i, cells_lacking] = np.nan
-        x[n + 12, 3], x[n + 13, 3], x[n + 13, 2], x[n + 14, 2] = 9, 9, np.nan, 1e300
+        # a line follows a number wherever it is, to where tolerances are none
+        far = 40 if model.config["embedder"]["x"].get("line") else 1e300
+        x[n + 12, 3], x[n + 13, 3], x[n + 13, 2], x[n + 14, 2] = 9, 9, np.nan, far
         kinds = ["categorical" if f == 3 else "numeric" for f in range(7)]
         encoding = build(model, x[:n], y[:n], whole_prefix(model, n), kinds, classes or None)
         more = {"classes": classes} if classes else {}

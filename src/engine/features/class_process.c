@@ -47,7 +47,8 @@ points_bytes(const TnpClassProcess *p)
 static size_t
 block_bytes(const TnpClassProcess *p)
 {
-	return ((size_t) p->points.n_axes + (size_t) p->channels * p->points.n) * sizeof(double);
+	return ((size_t) p->points.n_axes + (size_t) p->channels * p->points.n + p->n_classes)
+		* sizeof(double);
 }
 
 void
@@ -72,6 +73,7 @@ tnp_class_process_copy(const TnpEnv *env, const TnpClassProcess *from, TnpClassP
 	memcpy(to->weight, from->weight, block_bytes(from));
 	to->points.label = to->points.value + (from->points.label - from->points.value);
 	to->means = to->weight + (from->means - from->weight);
+	to->log_share = to->weight + (from->log_share - from->weight);
 	return true;
 }
 
@@ -317,13 +319,14 @@ make_room(const TnpModel *model, const TnpRows *rows, const TnpStats *stats, Tnp
 
 	p->n_classes = stats->n_classes;
 	p->channels = p->n_classes == 2 ? 1 : p->n_classes;
-	tnp_class_log_shares(stats, p->log_share);
 	if (n < 0 || !tnp_points_make(model, stats, n, &p->points))
 		return tnp_no_memory(error);
 	p->weight = tnp_alloc_zero(&model->env, 1, block_bytes(p));
 	if (p->weight == NULL)
 		return tnp_no_memory(error);
 	p->means = p->weight + p->points.n_axes;
+	p->log_share = p->means + (size_t) p->channels * n;
+	tnp_class_log_shares(stats, p->log_share);
 	for (int i = 0; i < n; i++)
 		tnp_points_set(model, stats, rows->x + chosen[i] * rows->n_features, &p->points, i);
 	return TNP_OK;

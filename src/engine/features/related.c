@@ -47,7 +47,8 @@ block_size(const TnpRelated *r)
 	size_t		entries = r->n_entries,
 				features = r->n_features;
 
-	return (entries * (r->n + entries + 2) + features * (r->n + 2)) * sizeof(double);
+	return (entries * (r->n + entries + 2) + features * (r->n + 2)) * sizeof(double)
+		+ features * sizeof(TnpRelatedFeature) + entries * sizeof(TnpRelatedEntry);
 }
 
 /* u is there; the others lie behind it. */
@@ -60,6 +61,8 @@ set_place(TnpRelated *r)
 	r->bin = r->sd + r->n_entries;
 	r->low = r->bin + (size_t) r->n_features * r->n;
 	r->high = r->low + r->n_features;
+	r->entry = (TnpRelatedEntry *) (void *) (r->high + r->n_features);
+	r->feature = (TnpRelatedFeature *) (void *) (r->entry + r->n_entries);
 }
 
 static const TnpColumn *
@@ -250,16 +253,23 @@ tnp_related_build(const TnpModel *model, const TnpStats *stats, const double *x,
 				  int n_features, TnpRelated *r, TnpError *error)
 {
 	double		cell[TNP_LENDERS];
+	TnpRelatedFeature chosen[TNP_RELATED_FEATURES] = {{0}};
+	TnpRelatedEntry entry[TNP_RELATED_FEATURES] = {{0}};
 
-	memset(r, 0, sizeof(*r));
-	r->n = n;
+	*r = (TnpRelated) {.n = n, .feature = chosen, .entry = entry};
 	choose_entries(stats, x, n, n_features, r);
-	if (r->n_features == 0)
-		return TNP_OK;
-	r->u = tnp_alloc(&model->env, 1, block_size(r));
+	if (r->n_features > 0)
+		r->u = tnp_alloc(&model->env, 1, block_size(r));
 	if (r->u == NULL)
-		return tnp_no_memory(error);
+	{
+		bool		none = r->n_features == 0;
+
+		memset(r, 0, sizeof(*r));
+		return none ? TNP_OK : tnp_no_memory(error);
+	}
 	set_place(r);
+	memcpy(r->feature, chosen, r->n_features * sizeof(*chosen));
+	memcpy(r->entry, entry, r->n_entries * sizeof(*entry));
 	for (int g = 0; g < r->n_features; g++)
 	{
 		const TnpRelatedFeature *feature = &r->feature[g];

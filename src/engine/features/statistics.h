@@ -173,7 +173,7 @@ typedef struct TnpClassProcess
 	TnpPoints	points;			/* the rows that carry it */
 	double	   *weight;			/* [points.n_axes], behind it: */
 	double	   *means;			/* [channels, points.n] that make means of correlations */
-	double		log_share[TNP_MAX_CLASS_ROOM];	/* of the n0 rows */
+	double	   *log_share;		/* [n_classes] of the n0 rows */
 	double		sharpness,		/* what scores are best multiplied by */
 				loss;			/* of rows left out, and what the weights cost, per row */
 } TnpClassProcess;
@@ -273,8 +273,6 @@ typedef struct TnpRelated
 	int			n,				/* rows */
 				n_features,
 				n_entries;		/* of the design of all features */
-	TnpRelatedFeature feature[TNP_RELATED_FEATURES];
-	TnpRelatedEntry entry[TNP_RELATED_FEATURES];
 	double	   *u,				/* [n_entries, n] in standard deviations, NaN where missing; and */
 			   *moment,			/* [n_entries, n_entries] behind it, */
 			   *mean,			/* [n_entries] */
@@ -282,6 +280,8 @@ typedef struct TnpRelated
 			   *bin,			/* [n_features, n] -1 where missing */
 			   *low,			/* [n_features] cells of numbers */
 			   *high;			/* [n_features] */
+	TnpRelatedFeature *feature; /* [n_features] */
+	TnpRelatedEntry *entry;		/* [n_entries] */
 } TnpRelated;
 
 /* Rows of the prefix that lend their cells to queries that lack them (donors.c). */
