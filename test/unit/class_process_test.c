@@ -143,6 +143,9 @@ test_share(void)
 	test_must(tnp_stats_build(model, &turned, PREFIX, &stats, &error), &error);
 	ok(tnp_class_process_share(model, &stats) < 0.05, "%s: rows that say nothing: %g", name,
 	   tnp_class_process_share(model, &stats));
+	ok((tnp_class_process_share(model, &stats) > 0)
+	   == (tnp_class_process_bytes(&stats.class_process) > 0),
+	   "%s: what says nothing is not kept", name);
 	tnp_stats_free(&model->env, &stats);
 	memset(classes, 0, sizeof(double) * PREFIX);
 	test_must(tnp_stats_build(model, &turned, PREFIX, &stats, &error), &error);

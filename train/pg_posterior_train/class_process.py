@@ -1,9 +1,9 @@
 """A Gaussian process of a classifier's prefix, of which its head takes a share
 (docs/model-format.md, section 8, "Process of classes").
 
-Least-squares classification (Rasmussen & Williams 2006, section 6.5): a regression on who is of
-which class, with one correlation for all classes, whose answers rows left out make probabilities.
-Not part of training, as the share of trees is not (trees.py).
+Least-squares classification (Rasmussen & Williams 2006, section 6.5): a regression on which
+row is of which class, with one correlation for all classes, whose answers rows left out make
+probabilities. Not part of training, as the share of trees is not (trees.py).
 """
 import math
 

@@ -2,10 +2,10 @@
  * class_process.c: what a Gaussian process of the prefix says about a row's class, and how much of
  * a classifier's answer that is (docs/model-format.md section 8, "Process of classes").
  *
- * It is least-squares classification (Rasmussen & Williams 2006, section 6.5): a regression on who
- * is of which class, whose answers rows left out make probabilities. A network needs many rows to
- * find that two columns tell the class together only; a process with a weight for each column finds
- * it in a few hundred.
+ * It is least-squares classification (Rasmussen & Williams 2006, section 6.5): a regression on
+ * which row is of which class, whose answers rows left out make probabilities. A network needs many
+ * rows to find that two columns tell the class together only; a process with a weight for each
+ * column finds it in a few hundred.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -233,7 +233,7 @@ leave_out(const TnpModel *model, const TnpStats *stats, const TnpRows *rows,
 
 /* ---- scores and probabilities ---------------------------------------------------------------- */
 
-/* Scores [K] from means [channels]: who is of a class is no more than certain. */
+/* Scores [K] from means [channels]: that a row is of a class is no more than certain. */
 static void
 scores_of(const TnpClassProcess *p, const double *mean, double *score)
 {

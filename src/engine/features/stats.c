@@ -632,6 +632,9 @@ build_inputs(const TnpModel *model, const TnpRows *rows, TnpStats *stats, TnpErr
 		status = tnp_trees_grow(model, rows, stats, &stats->trees, error);
 	if (status == TNP_OK && c->class_process > 0)
 		status = tnp_class_process_build(model, rows, stats, &stats->class_process, error);
+	/* what says nothing is not kept in every encoding */
+	if (status == TNP_OK && c->class_process > 0 && tnp_class_process_share(model, stats) == 0)
+		tnp_class_process_free(&model->env, &stats->class_process);
 	if (status == TNP_OK && c->trees_blend_weight > 0 && c->gate_hidden > 0)
 		status = tnp_wanted_mean_build(model, rows, stats, error);
 	if (status == TNP_OK && c->rare > 0)

@@ -89,7 +89,8 @@ arguments_resolve(FunctionCallInfo fcinfo)
 
 /*
  * row_hash(VARIADIC "any") returns int8: of what models see of the values, which are what features
- * and targets can be. The same in every session and on every machine.
+ * and targets can be. The same in every session and on every machine; labels of enums may be
+ * renamed, so it is stable and no more.
  */
 PG_FUNCTION_INFO_V1(posterior_row_hash);
 Datum
