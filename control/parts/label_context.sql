@@ -69,12 +69,12 @@ CREATE FUNCTION posterior_internal.label_density_accum(internal, posterior.conte
 	VARIADIC "any")
 	RETURNS internal
 	AS 'MODULE_PATHNAME', 'posterior_density_accum' LANGUAGE C
-		IMMUTABLE PARALLEL SAFE;
+		STABLE PARALLEL SAFE;
 CREATE FUNCTION posterior_internal.label_density_averaged_accum(internal, posterior.context,
 	integer, bigint, anyenum, VARIADIC "any")
 	RETURNS internal
 	AS 'MODULE_PATHNAME', 'posterior_density_averaged_accum' LANGUAGE C
-		IMMUTABLE PARALLEL SAFE;
+		STABLE PARALLEL SAFE;
 CREATE FUNCTION posterior_internal.label_density_named_accum(internal, text, anyenum, anycompatible)
 	RETURNS internal
 	AS 'MODULE_PATHNAME', 'posterior_density_named_accum' LANGUAGE C
